@@ -14,6 +14,7 @@ INFERENCE_GRAPHS = Resource(GROUP, "v1alpha1", "inferencegraphs", "InferenceGrap
 TRAINED_MODELS = Resource(GROUP, "v1alpha1", "trainedmodels", "TrainedModel")
 LOCAL_MODEL_CACHES = Resource(GROUP, "v1alpha1", "localmodelcaches", "LocalModelCache", False)
 LOCAL_MODEL_NAMESPACE_CACHES = Resource(GROUP, "v1alpha1", "localmodelnamespacecaches", "LocalModelNamespaceCache")
+MODEL_CACHES = (LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES)
 LOCAL_MODEL_NODE_GROUPS = Resource(GROUP, "v1alpha1", "localmodelnodegroups", "LocalModelNodeGroup", False)
 LOCAL_MODEL_NODES = Resource(GROUP, "v1alpha1", "localmodelnodes", "LocalModelNode", False)
 LLM_INFERENCE_SERVICES = Resource(GROUP, "v1alpha2", "llminferenceservices", "LLMInferenceService")

@@ -44,6 +44,7 @@ def run(options: Options) -> None:
 
 
 async def serve(options: Options) -> None:
+    gc.disable()
     server = Server(
         options.folder,
         ephemeral=options.ephemeral,
@@ -58,8 +59,8 @@ async def serve(options: Options) -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
     # What was loaded at start lives as long as the process: keep the collector from looking at it again and again.
-    gc.collect()
     gc.freeze()
+    gc.enable()
     write_private(options.kubeconfig, orjson.dumps(kubeconfig(server.url, server.identity), option=orjson.OPT_INDENT_2))
     logging.getLogger(__name__).info("serving at %s", server.url)
     await stop.wait()

@@ -34,7 +34,7 @@ def render(namespace: str, chosen: Mapping[str, Any]) -> list[Object]:
         {
             "Values": values,
             "Release": {"Name": RELEASE, "Namespace": namespace, "Service": "isvc"},
-            "Chart": {"AppVersion": version, "Version": version},
+            "Chart": {"Name": RELEASE, "AppVersion": version, "Version": version},
             "Files": dict(_read(CHART.joinpath("files"), "files/")),
         }
     )

@@ -6,15 +6,17 @@ import asyncio
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
 
 if TYPE_CHECKING:
+    import socket
     import ssl
 
+    from isvc.dashboard.entrance import Entrance
     from isvc.dashboard.server import Dashboard
     from isvc.toolkit.client import Client
 
@@ -36,6 +38,13 @@ class Wanted:
     tls_cert: Path | None = None
     tls_key: Path | None = None
     namespaces: tuple[str, ...] = ()
+
+
+class Opened(NamedTuple):
+    """The entrance of a dashboard, and the sockets on which it listens."""
+
+    entrance: Entrance
+    sockets: list[socket.socket]
 
 
 @click.command()
@@ -106,37 +115,43 @@ async def _serve(client: Client, wanted: Wanted, *, open_browser: bool) -> None:
         await dashboard.close()
 
 
-async def start(client: Client, wanted: Wanted, first_look: float = 0.0) -> Dashboard:
+async def start(client: Client, wanted: Wanted, first_look: float = 0.0, opened: Opened | None = None) -> Dashboard:
     """Starts a dashboard that listens; waits up to `first_look` seconds until it has read what its user may see."""
     from isvc.dashboard import sign_in
     from isvc.dashboard.cluster.scoped_views import ScopedViews
     from isvc.dashboard.cluster.user_views import UserViews
     from isvc.dashboard.cluster.views_in_use import Views
-    from isvc.dashboard.server import Dashboard, Settings
+    from isvc.dashboard.server import Dashboard
 
-    port = free_port(wanted)
-    settings = Settings(wanted.host, port, wanted.allow_edit, _tls(wanted))
-    sessions = sign_in.Sessions(port, secure=settings.tls is not None)
+    entrance, sockets = opened or open_entrance(wanted)
+    sessions = sign_in.Sessions(entrance.port, secure=entrance.tls is not None)
     own = ScopedViews(client, wanted.namespaces, idle=None)
     views: Views = own
-    entrance: sign_in.SignIn = sign_in.LinkSignIn(sessions)
+    admission: sign_in.SignIn = sign_in.LinkSignIn(sessions, entrance.token)
     if wanted.user_tokens:
         views = users = UserViews(client.config, wanted.namespaces)
-        entrance = sign_in.FormSignIn(sessions, "Your token for the cluster", users.accepts)
+        admission = sign_in.FormSignIn(sessions, "Your token for the cluster", users.accepts)
     elif wanted.password_file:
-        entrance = sign_in.FormSignIn(sessions, "Password", sign_in.password_check(_password(wanted.password_file)))
-    dashboard = Dashboard(settings, views, entrance, sessions)
-    try:
-        await dashboard.start()
-    except OSError as error:
-        raise click.ClickException(f"cannot listen on {wanted.host}: {error.strerror or error}") from None
+        admission = sign_in.FormSignIn(sessions, "Password", sign_in.password_check(_password(wanted.password_file)))
+    dashboard = Dashboard(entrance, views, admission, sessions, allow_edit=wanted.allow_edit)
+    await dashboard.start(sockets)
     if not wanted.user_tokens:
         await asyncio.wait((own.open(),), timeout=first_look)
     return dashboard
 
 
-def free_port(wanted: Wanted) -> int:
-    """Returns the port to listen on; refuses one that was asked for and is taken."""
+def open_entrance(wanted: Wanted) -> Opened:
+    """Listens where that is wanted; refuses a port that was asked for and is taken."""
+    from isvc.dashboard.entrance import Entrance
+
+    entrance = Entrance(wanted.host, _free_port(wanted), _tls(wanted))
+    try:
+        return Opened(entrance, entrance.listen())
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on {wanted.host}: {error.strerror or error}") from None
+
+
+def _free_port(wanted: Wanted) -> int:
     from isvc.local.node.pods.ports import Ports
     from isvc.local.stack import PortBusy, port_or_free
 

@@ -100,10 +100,11 @@ def _print_values(differences: Differences, form: str) -> None:
         for owner in differences.by_owner():
             click.echo(title(owner))
     else:
-        print_value([*_values(differences)], form)
+        print_value([*values_of(differences)], form)
 
 
-def _values(differences: Differences) -> Iterator[Object]:
+def values_of(differences: Differences) -> Iterator[Object]:
+    """Yields each service that would change, with its children, for machines to read."""
     for owner, children in differences.by_owner().items():
         resource, namespace, name = owner
         yield {

@@ -90,12 +90,14 @@ def headline(service: Object, findings: list[Finding]) -> str:
     """Returns a service and the first of its findings, on one line."""
     from isvc.insight.diagnosis.finding import Level
     from isvc.kube.objects import Key
-    from isvc.kube.readiness import is_ready
+    from isvc.kube.readiness import is_ready, readiness
 
     subject = f"{service['kind']} {Key.of(service)}"
     if not findings:
-        state = "is ready" if is_ready(service) else "is not ready, and nothing says why"
-        return f"{subject} {state}"
+        if not is_ready(service):
+            return f"{subject} is not ready, and nothing says why"
+        said = readiness(service).get("message")  # such as that it sleeps
+        return f"{subject} is ready: {said}" if said else f"{subject} is ready"
     first = findings[0]
     if is_ready(service):
         return f"{subject} is ready, but {click.style(first.message, fg='yellow')}"

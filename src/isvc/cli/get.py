@@ -22,9 +22,9 @@ _COLOURS = {"True": "green", "False": "red", "Unknown": "yellow"}
 @cluster_options(all_namespaces=True)
 @output_option()
 def command(cluster: Cluster, names: tuple[str, ...], output: str | None) -> None:
-    """List InferenceServices, LLMInferenceServices, InferenceGraphs and TrainedModels.
+    """List InferenceServices, LLMInferenceServices, InferenceGraphs, TrainedModels and caches of models.
 
-    A NAME may be a kind (isvc, llmisvc, ig, tm), a service, or both: llmisvc/chat.
+    A NAME may be a kind (isvc, llmisvc, ig, tm, lmc, lmnc), a service, or both: llmisvc/chat.
     """
     objects = cluster.run(lambda client: _objects(client, cluster, names))
     if output and output != WIDE:

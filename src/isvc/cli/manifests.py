@@ -16,7 +16,7 @@ from isvc.serving.environment import SYSTEM_NAMESPACE
     "--crds",
     "kinds",
     is_flag=True,
-    help="Print the kinds instead, with their conversion webhook; of the values they need those of certificates.",
+    help="Print the kinds instead, with the values of the chart isvc-crds: certificates, minimal.",
 )
 @click.option(
     "-f",
@@ -46,9 +46,12 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
         chosen = chart.merge_values(chosen, each or {})
     try:
         if kinds:
+            minimal = chosen.pop("minimal", False) is True
             certificates = chart.complete_values(chosen)["certificates"]
             certificate = "llmisvc-serving-cert" if certificates["source"] == "cert-manager" else ""
-            objects = cluster_manifests.kinds(namespace, certificate=certificate, authority=certificates["caBundle"])
+            objects = cluster_manifests.kinds(
+                namespace, certificate=certificate, authority=certificates["caBundle"], minimal=minimal
+            )
         else:
             objects = chart.render(namespace, chosen)
     except chart.RefusedValues as error:

@@ -6,7 +6,7 @@ import math
 
 import click
 
-from isvc.local import durations
+from isvc.kube import durations
 
 
 class Seconds(click.ParamType[float]):

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import shlex
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from isvc.cli.dashboard import PORT_NUMBER, Wanted, free_port
+from isvc.cli.dashboard import PORT_NUMBER, Opened, Wanted, open_entrance
 
 if TYPE_CHECKING:
     from isvc.local.choices import Choices
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Format of the access log.",
 )
+@click.option(
+    "--warm-up/--no-warm-up",
+    default=True,
+    show_default=True,
+    help="Import scikit-learn before a model needs it, where a GiB of memory is free; it is let go after ten minutes.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log what the parts do.")
 def command(
     api_port: int | None,
@@ -64,6 +71,7 @@ def command(
     tls: bool,
     access_log: str,
     access_log_format: str,
+    warm_up: bool,
     verbose: bool,
 ) -> None:
     """Start everything on this machine, in the foreground: an API server for kubectl, KServe's controllers, a node that
@@ -74,6 +82,7 @@ def command(
     from isvc.local.choices import Choices
     from isvc.local.home import AlreadyRunning, Home
 
+    gc.disable()  # until it has started: there is little but code so far
     _check_envoy()
     if sandbox:
         _check_sandbox()
@@ -96,10 +105,10 @@ def command(
                 tls=tls,
                 access_log=access_log,
                 access_log_json=access_log_format == "json",
+                warm_up=warm_up,
             )
-            dashboard = None if no_dashboard else Wanted(port=dashboard_port, allow_edit=allow_edit)
-            if dashboard:
-                free_port(dashboard)  # a taken one is refused before anything starts
+            wanted = Wanted(port=dashboard_port, allow_edit=allow_edit)
+            dashboard = None if no_dashboard else (wanted, open_entrance(wanted))
             sys.exit(_run(lambda: _up(home, choices, dashboard)))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
@@ -128,13 +137,14 @@ def _check_sandbox() -> None:
         click.echo(f"sandbox: {missing}", err=True)
 
 
-async def _up(home: Home, choices: Choices, wanted: Wanted | None) -> int:
+async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | None) -> int:
     from isvc.kube.errors import ApiError
     from isvc.local.child import DidNotStart
     from isvc.local.stack import PortBusy, Stack
     from isvc.local.status_printer import StatusPrinter
     from isvc.toolkit.clock import SystemClock
     from isvc.toolkit.failure import ClusterError
+    from isvc.toolkit.manager import settle_memory
 
     stack = Stack(home, choices, _progress)
     this, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -142,9 +152,7 @@ async def _up(home: Home, choices: Choices, wanted: Wanted | None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, this.cancel)
     try:
-        running = await stack.start()
-        if wanted:
-            running = await _with_dashboard(stack, running, wanted)
+        running = await stack.start(dashboard[1].entrance.link if dashboard else "")
         click.echo(f"ready in {stack.seconds:.1f} s")
         if running.gateway_tls:
             click.echo(f"{running.gateway_tls}, for clients that trust {home.tls / 'ca.crt'}")
@@ -152,6 +160,9 @@ async def _up(home: Home, choices: Choices, wanted: Wanted | None) -> int:
         printer = StatusPrinter(click.echo, stack.causes.state_of, SystemClock())
         stack.follow(printer.changed)
         background = [asyncio.create_task(printer.run()), asyncio.create_task(_train(home))]
+        if dashboard:
+            await _start_dashboard(stack, *dashboard)
+        settle_memory()
         try:
             await stack.run()
         finally:
@@ -172,14 +183,13 @@ async def _up(home: Home, choices: Choices, wanted: Wanted | None) -> int:
     return 0
 
 
-async def _with_dashboard(stack: Stack, running: Running, wanted: Wanted) -> Running:
+async def _start_dashboard(stack: Stack, wanted: Wanted, opened: Opened) -> None:
+    """Starts the dashboard, whose link is known already. What it imports is imported beside what has started."""
     from isvc.cli.dashboard import start
 
-    dashboard = await start(stack.client, wanted)
+    await asyncio.to_thread(import_module, "isvc.dashboard.server")
+    dashboard = await start(stack.client, wanted, opened=opened)
     stack.on_stop(dashboard.close)
-    running = replace(running, dashboard=dashboard.link)
-    stack.home.report(running)
-    return running
 
 
 async def _train(home: Home) -> None:

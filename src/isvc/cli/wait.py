@@ -60,7 +60,6 @@ async def _wait(client: Client, cluster: Cluster, names: tuple[str, ...], deadli
 async def _wait_for(client: Client, namespace: str, name: str, deadline: float, progress: Progress) -> int:
     from isvc.cli.explain import describe, headline
     from isvc.insight.diagnosis.finding import Level
-    from isvc.insight.diagnosis.gather import examine
     from isvc.insight.operations import kinds
     from isvc.kube.objects import name_of
     from isvc.kube.readiness import is_ready
@@ -74,6 +73,8 @@ async def _wait_for(client: Client, namespace: str, name: str, deadline: float, 
             if is_ready(service):
                 click.echo(headline(service, []))
                 return 0
+            from isvc.insight.diagnosis.gather import examine  # half of what the command imports
+
             findings = await examine(client, service)
         except ClusterError as error:  # which was there a moment ago, and may be again
             if time.monotonic() >= deadline:

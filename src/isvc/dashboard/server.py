@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import ssl
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import socket
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -16,6 +14,7 @@ from aiohttp import web
 
 from isvc.dashboard import guard
 from isvc.dashboard.cluster.views_in_use import Views
+from isvc.dashboard.entrance import Entrance
 from isvc.dashboard.pages.edit import EditPages
 from isvc.dashboard.pages.logs import LogPages
 from isvc.dashboard.pages.metrics import MetricsPages
@@ -37,28 +36,11 @@ _ASSETS: Final = {path.name: path for path in STATIC.iterdir()}
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Where the dashboard listens, and whether services can be edited on it."""
-
-    host: str
-    port: int
-    allow_edit: bool = False
-    tls: ssl.SSLContext | None = None
-
-    @property
-    def is_for_this_machine(self) -> bool:
-        return guard.is_loopback(f"[{self.host}]" if ":" in self.host else self.host)
-
-    @property
-    def base(self) -> str:
-        host = "localhost" if self.is_for_this_machine else f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
-
-
 class Dashboard:
-    def __init__(self, settings: Settings, views: Views, sign_in: SignIn, sessions: Sessions) -> None:
-        self._settings = settings
+    def __init__(
+        self, entrance: Entrance, views: Views, sign_in: SignIn, sessions: Sessions, *, allow_edit: bool
+    ) -> None:
+        self._entrance, self._allow_edit = entrance, allow_edit
         self._views = views
         self._sign_in, self._sessions = sign_in, sessions
         self._runner: web.AppRunner | None = None
@@ -66,19 +48,16 @@ class Dashboard:
 
     @property
     def link(self) -> str:
-        return self._sign_in.link(self._settings.base)
+        return self._sign_in.link(self._entrance)
 
-    async def start(self) -> None:
-        host, port, tls = self._settings.host, self._settings.port, self._settings.tls
+    async def start(self, sockets: Iterable[socket.socket]) -> None:
         self._loading = asyncio.create_task(asyncio.to_thread(load_templates), name="templates")
         self._runner = web.AppRunner(
             self._application(), access_log=None, shutdown_timeout=1, keepalive_timeout=_IDLE_SECONDS
         )
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port, ssl_context=tls).start()
-        if host == "127.0.0.1":
-            with contextlib.suppress(OSError):  # `localhost` may mean either; not every machine has both
-                await web.TCPSite(self._runner, "::1", port, ssl_context=tls).start()
+        for each in sockets:
+            await web.SockSite(self._runner, each, ssl_context=self._entrance.tls).start()
 
     async def close(self) -> None:
         if self._loading is not None:
@@ -92,13 +71,13 @@ class Dashboard:
         app.add_routes([web.get("/static/{name}", _asset)])
         for pages in (OverviewPage, ServicePages, LogPages, TryPages, MetricsPages):
             app.add_routes(pages(self._views).routes())
-        if self._settings.allow_edit:
+        if self._allow_edit:
             app.add_routes(EditPages(self._views).routes())
         return app
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        only_loopback = self._settings.is_for_this_machine
+        only_loopback = self._entrance.is_for_this_machine
         said = guard.refusal(request.method, request.headers, only_loopback=only_loopback)
         response = web.Response(status=HTTPStatus.FORBIDDEN, text=said) if said else await handler(request)
         if not response.prepared:
@@ -111,7 +90,7 @@ class Dashboard:
             return await handler(request)
         if (instead := await self._sign_in.admit(request)) is not None:
             return instead
-        request[CSRF], request[EDITS] = self._sessions.csrf(request), self._settings.allow_edit
+        request[CSRF], request[EDITS] = self._sessions.csrf(request), self._allow_edit
         if request.method == "POST" and not await self._sessions.is_own_form(request):
             return _problem(request, HTTPStatus.FORBIDDEN, "this form is not one of this dashboard; reload it")
         return await handler(request)

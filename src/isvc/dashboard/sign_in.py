@@ -16,12 +16,12 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from isvc.dashboard.entrance import TOKEN_IN_LINK, Entrance
 from isvc.dashboard.guesses import Guesses
 from isvc.dashboard.pages.live import STILL_ADMITTED
 from isvc.dashboard.pages.rendering import Page, respond
 
 TOKEN: Final = web.RequestKey("token", str)
-TOKEN_IN_LINK: Final = "token"  # noqa: S105 - the name of a parameter
 SIGN_IN: Final = "/sign-in"
 WRONG: Final = "that is not right"
 EXPIRED: Final = "the token that you signed in with has expired"
@@ -30,7 +30,7 @@ _DAY: Final = 86_400
 
 
 class SignIn(Protocol):
-    def link(self, base: str) -> str:
+    def link(self, entrance: Entrance) -> str:
         """Returns the address at which users begin."""
         ...
 
@@ -72,12 +72,11 @@ class Sessions:
 
 
 class LinkSignIn:
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
-        self._token = secrets.token_urlsafe(24)
+    def __init__(self, sessions: Sessions, token: str) -> None:
+        self._sessions, self._token = sessions, token
 
-    def link(self, base: str) -> str:
-        return f"{base}/?{TOKEN_IN_LINK}={self._token}"
+    def link(self, entrance: Entrance) -> str:
+        return entrance.link
 
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
         if given := request.query.get(TOKEN_IN_LINK):
@@ -98,8 +97,8 @@ class FormSignIn:
         self._sessions, self._label, self._accepts = sessions, label, accepts
         self._guesses = Guesses(accepts)
 
-    def link(self, base: str) -> str:
-        return f"{base}/"
+    def link(self, entrance: Entrance) -> str:
+        return f"{entrance.base}/"
 
     async def admit(self, request: web.Request) -> web.StreamResponse | None:
         if request.path == SIGN_IN and request.method == "POST":

@@ -1,8 +1,9 @@
 """Turns a plan into writes: the only code that creates, updates and deletes children.
 
-Children are applied in the order of the plan, and what comes after a refusal waits. Pruning comes last, so that a new
-child is there before the old one goes, and only for parts before a refused one. A child that is as it should be costs
-no request: the engine remembers what the API server made of each manifest, and after a restart compares.
+Children are applied in the order of the plan, and what comes after a refusal waits, unless that part is independent.
+Pruning comes last, so that a new child is there before the old one goes, and never for a refused part. A child that is
+as it should be costs no request: the engine remembers what the API server made of each manifest, and after a restart
+compares.
 """
 
 from __future__ import annotations
@@ -65,10 +66,12 @@ class Engine:
     async def apply(self, owner: Object, plan: Plan) -> Outcome:
         outcome, applied = Outcome(namespace=namespace_of(owner)), list[Part]()
         for part in plan.parts:
-            outcome.refusal = await self._settle_part(owner, part, outcome)
-            if outcome.refusal:
+            refusal = await self._settle_part(owner, part, outcome)
+            outcome.refusal = outcome.refusal or refusal
+            if refusal is None:
+                applied.append(part)
+            elif not part.independent:
                 break
-            applied.append(part)
         wanted = plan.wanted_keys()
         for part in applied:
             if not isinstance(part.answer, Hold):

@@ -1,4 +1,4 @@
-"""Writes to the owner itself: status (only if changed), finalizers, labels."""
+"""Writes to the owner itself: status (only if changed), finalizers, labels, annotations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import Protocol
 
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, finalizers_of, labels_of, name_of, namespace_of, resource_version_of
+from isvc.kube.objects import (
+    Object,
+    annotations_of,
+    finalizers_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    resource_version_of,
+)
 from isvc.kube.resource import Resource
 
 STATUS_PATIENCE = 1.0  # children of other services go first
@@ -54,17 +62,22 @@ class Commit:
         resource: Resource,
         owner: Object,
         *,
-        finalizers: list[str],
+        finalizers: list[str] | None = None,
         labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
         spec: Object | None = None,
     ) -> Object | None:
-        """Gives the owner these finalizers and, beside its others, these labels; None if it has all of them.
+        """Gives the owner these finalizers and, beside its others, these labels and annotations; None if it has them.
 
         A patch of the spec goes with that write, and causes none of its own.
         """
-        missing = {key: value for key, value in (labels or {}).items() if labels_of(owner).get(key) != value}
-        change: Object = {"labels": missing} if missing else {}
-        if finalizers != finalizers_of(owner):
+        wanted = {"labels": (labels, labels_of(owner)), "annotations": (annotations, annotations_of(owner))}
+        change: Object = {
+            field: missing
+            for field, (given, found) in wanted.items()
+            if (missing := {key: value for key, value in (given or {}).items() if found.get(key) != value})
+        }
+        if finalizers is not None and finalizers != finalizers_of(owner):
             change |= {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
         if not change:
             return None

@@ -75,14 +75,16 @@ class Claim:
 class Folded:
     """What a reconcile comes to: the status to write, events, and when to look again.
 
-    `again`  seconds after which to reconcile, also if nothing brings the object back before
-    `rest`   seconds in which another look would be too early, whatever brings it back
+    `again`        seconds after which to reconcile, also if nothing brings the object back before
+    `rest`         seconds in which another look would be too early, whatever brings it back
+    `annotations`  what else is said of the object, where its status has no room for it
     """
 
     status: Object
     events: tuple[Event, ...] = ()
     again: float | None = None
     rest: float = 0.0
+    annotations: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,6 +102,7 @@ class Kind(Generic[O, P]):
     `fold`              returns what follows from what was observed, planned and done, on every path
     `finalize`          returns what goes with the object, or what is said of it while it has to stay. Nothing but its
                         metadata can be relied on: whatever else is wrong with an object, it can be deleted
+    `writes_status`     whether the status is ours; somebody else's is left as it is
     `edit_status`       opens a status for changes
     `passes`            how often a plan is made and applied while that creates children: one of them may have to name
                         what another was given
@@ -121,6 +124,7 @@ class Kind(Generic[O, P]):
     plan: Callable[[O], P]
     fold: Callable[[O, P, Outcome], Folded]
     finalize: Callable[[Object, Answers, str], Plan | Folded] = lambda raw, answers, now: Plan()
+    writes_status: bool = True
     edit_status: Callable[[ConditionSet, Object, str], StatusEditor] = StatusEditor
     passes: int = 1
     patience: float = 0.0

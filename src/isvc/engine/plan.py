@@ -86,9 +86,10 @@ Answer: TypeAlias = Want | Retire | Hold
 class Part:
     """One part of a plan.
 
-    `kinds`  the resources that it may prune, wherever the owner has children of them
-    `names`  which of their objects; None for any that no other part wants or holds
-    `found`  live objects without an owner reference that it may prune as well: those that carry the owner's labels
+    `kinds`        the resources that it may prune, wherever the owner has children of them
+    `names`        which of their objects; None for any that no other part wants or holds
+    `found`        live objects without an owner reference that it may prune as well: the owner knows which
+    `independent`  whether parts after it are applied though something of it is refused
     """
 
     name: str
@@ -96,6 +97,7 @@ class Part:
     kinds: frozenset[Resource] = frozenset()
     names: frozenset[str] | None = None
     found: tuple[tuple[Resource, Object], ...] = ()
+    independent: bool = False
 
     def covers(self, key: ChildKey) -> bool:
         return key.resource in self.kinds and (self.names is None or key.name in self.names)
@@ -108,6 +110,7 @@ class Stop:
     `remedy`   what would mend it, where that is no change of the object itself
     `subject`  what the message is about, for those who read it apart from its condition
     `waits`    whether it passes by itself
+    `missing`  the kind of object that was not found: who may not read it cannot know that
     """
 
     part: str
@@ -117,6 +120,7 @@ class Stop:
     remedy: str = ""
     subject: str = ""
     waits: bool = False
+    missing: Resource | None = None
 
     @property
     def hold(self) -> Hold:

@@ -18,6 +18,7 @@ the reason for it, when none fits.
 | `SHARED_WITH_AUTOSCALER` | `spec` differs                                    | the same, and `spec.replicas`        |
 | `MARKED_WORKLOAD`        | as `SPEC_AND_OUR_METADATA`                        | theirs, and `rollout restart`        |
 | `MARKED_SHARED`          | the same                                          | the same, and `spec.replicas`        |
+| `VOLUME`                 | `spec` differs                                    | theirs, and to what it is bound      |
 | `KNATIVE_SERVICE`        | labels, template or traffic differ                | their annotations, the rest of `spec`|
 """
 
@@ -79,6 +80,7 @@ MARKED_WORKLOAD: Final = WritePolicy(compare=("spec",), ignore=(RESTARTED,), req
 MARKED_SHARED: Final = WritePolicy(
     compare=("spec",), ignore=(RESTARTED, "spec.replicas"), require=(LABELS, ANNOTATIONS)
 )
+VOLUME: Final = WritePolicy(compare=("spec",), ignore=("spec.claimRef",), retain=(LABELS, ANNOTATIONS))
 #: Knative notes on a Service who created it, and refuses an update that takes the note away.
 KNATIVE_SERVICE: Final = WritePolicy(
     compare=(LABELS, "spec.template", "spec.traffic"), ignore=(COPIED,), require=(ANNOTATIONS,), retain=(ANNOTATIONS,)

@@ -217,4 +217,4 @@ def _look_again(folded: Folded, outcome: Outcome) -> Folded:
         again = AFTER_REFUSAL if again is None else again
     elif outcome.has_repaired:
         again = AFTER_REPAIR if again is None else min(again, AFTER_REPAIR)
-    return folded if again == folded.again else Folded(folded.status, folded.events, again, folded.rest)
+    return folded if again == folded.again else replace(folded, again=again)

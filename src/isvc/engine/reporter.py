@@ -39,6 +39,8 @@ class Reporter(Generic[O, P]):
         may_wait = is_news and kind.patience and not is_urgent(before, folded.status)
         if pause := self._pauses.wait(key, STATUS, kind.patience if may_wait else 0.0):
             return Result(requeue_after=pause)
+        if folded.annotations:
+            owner = await self._commit.metadata(kind.resource, owner, annotations=folded.annotations) or owner
         if is_news:
             await self._commit.status(kind.resource, owner, folded.status)
             self._pauses.clear(key, STATUS)
@@ -54,12 +56,16 @@ class Reporter(Generic[O, P]):
         self._warnings.pop(key, None)
 
     def _record(self, owner: Object, events: tuple[Event, ...], *, is_news: bool) -> None:
-        """A warning is recorded once. After a start, when nobody knows what was, only if the status changes, too."""
+        """A warning is recorded once. After a start, when nobody knows what was, only if the status changes, too.
+
+        Of an object without conditions nothing else says it: it is recorded then, as well.
+        """
         warnings = frozenset(event for event in events if event.type == WARNING)
         known = self._warnings.get(Key.of(owner))
         self._warnings[Key.of(owner)] = warnings
         for event in events:
-            if event not in warnings or is_news or (known is not None and event not in known):
+            is_first = self._kind.conditions is None if known is None else event not in known
+            if event not in warnings or is_news or is_first:
                 self._recorder.event(owner, *event)
 
 

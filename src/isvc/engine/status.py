@@ -11,7 +11,7 @@ class StatusEditor:
 
     def __init__(self, kinds: ConditionSet, status: Object, now: str) -> None:
         self._kinds = kinds
-        self._now = now
+        self.now = now
         self.fields = deep_copy({key: value for key, value in status.items() if key != "conditions"})
         self.conditions = kinds.edit(status.get("conditions") or (), now)
 
@@ -31,10 +31,14 @@ class StatusEditor:
     def is_true(self, condition: str) -> bool:
         return self.conditions.status(condition) == TRUE
 
+    def reason(self, condition: str) -> str:
+        """Returns the reason that is given for a condition, if it has one."""
+        return str((self.conditions.get(condition) or {}).get("reason") or "")
+
     def reset(self, *retained: str) -> None:
         """Forgets all conditions, and all fields but the retained ones."""
         self.fields = {field: self.fields[field] for field in retained if self.fields.get(field)}
-        self.conditions = self._kinds.edit((), self._now)
+        self.conditions = self._kinds.edit((), self.now)
 
     def result(self) -> Object:
         """Returns the new status; fields that say nothing are left out."""

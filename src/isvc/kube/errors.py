@@ -38,6 +38,7 @@ class ApiError(Exception):
         self.details: Object = details or {}
         self._shows_details = details is not None
         self.status_code = status if status is not None else self.code
+        self.is_status = True  # an API server said so, and not a program behind it
 
     @property
     def retry_after(self) -> float | None:
@@ -142,5 +143,9 @@ def from_status(code: int, body: Any) -> ApiError:
     if kind.code != code:
         kind = _BY_CODE.get(code, ApiError)
     details = status.get("details")
-    message = str(status.get("message") or f"the server answered {code}")
-    return kind(message, details=details if isinstance(details, dict) else None, status=code)
+    is_status = status.get("kind") == "Status"
+    other = status if status and not is_status else f"the server answered {code}"
+    message = str(status.get("message") or other)
+    error = kind(message, details=details if isinstance(details, dict) else None, status=code)
+    error.is_status = is_status
+    return error

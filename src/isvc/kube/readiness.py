@@ -1,5 +1,7 @@
 """Whether an object is ready: the one answer of commands, pages, controllers and the laptop's gateway.
 
+A kind without conditions counts copies, as a cache of a model does: it is ready when all that it wants are there.
+
 A status is about the generation that its controller has observed. What it says of an earlier one says nothing of the
 spec that the object has now.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.kube.conditions import TRUE, UNKNOWN, conditions_of, find
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, conditions_of, find
 from isvc.kube.objects import Object, dig, generation_of
 
 READY: Final = "Ready"
@@ -25,8 +27,19 @@ def readiness(obj: Object) -> Object:
     if not is_observed(obj):
         message = "its controller has not taken in the latest change yet"
         return {"type": READY, "status": UNKNOWN, "reason": NOT_RECONCILED, "message": message}
-    reported = find(conditions_of(obj), READY) or {}
+    reported = find(conditions_of(obj), READY) or _count_copies(dig(obj, "status", "copies")) or {}
     return {"type": READY, "status": UNKNOWN, **reported}
+
+
+def _count_copies(copies: object) -> Object | None:
+    """Returns the condition that the copies of a model on nodes come to."""
+    if not isinstance(copies, dict):
+        return None
+    total, available, failed = (int(copies.get(name) or 0) for name in ("total", "available", "failed"))
+    status = TRUE if available == total > 0 else FALSE if failed else UNKNOWN
+    reason = "" if status == TRUE else "DownloadFailed" if failed else "Downloading"
+    message = f"{available} of {total} nodes have the model" + (f", {failed} failed to download it" if failed else "")
+    return {"type": READY, "status": status, "reason": reason, "message": message}
 
 
 def is_observed(obj: Object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sys
@@ -16,6 +17,9 @@ import click
 from isvc.programs.options import TLS, Options, knative_namespace, system_namespace
 from isvc.toolkit.address import Address
 from isvc.toolkit.failure import ClusterError, ConfigError
+from isvc.toolkit.tracing import Collector
+
+log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,6 +60,10 @@ def shared_flags(defaults: Options) -> Callable[[F], F]:
                      help="The port of the webhooks."),
         click.option("--webhook-cert-dir", default="",
                      help="Folder with tls.crt and tls.key; issued by the manager when left out."),
+        click.option("--webhook-client-ca-file", default="",
+                     help="Admit for API servers alone that show a certificate of this authority."),
+        click.option("--webhook-client-names", type=names, default="",
+                     help="Common names of which that certificate has to have one, separated by commas."),
         click.option("--leader-elect", default=defaults.leader_elect, help="Act only while holding the lease.",
                      **SWITCH),
         click.option("--shutdown-delay-duration", type=duration, default="0s", show_default=True,
@@ -92,6 +100,8 @@ def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
         health_probes=flags["health_probe_addr"],
         webhooks=defaults.webhooks._replace(port=flags["webhook_port"]),
         webhook_cert_dir=Path(flags["webhook_cert_dir"]) if flags["webhook_cert_dir"] else None,
+        webhook_client_ca=Path(flags["webhook_client_ca_file"]) if flags["webhook_client_ca_file"] else None,
+        webhook_client_names=flags["webhook_client_names"],
         kubeconfig=flags["kubeconfig"] or None,
         leader_elect=flags["leader_elect"],
         shutdown_delay=flags["shutdown_delay_duration"],
@@ -100,6 +110,7 @@ def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
         system_namespace=system_namespace(os.environ),
         knative_namespace=knative_namespace(os.environ),
         namespaces=flags["namespaces"],
+        traces=Collector.of_environment(os.environ),
     )
 
 
@@ -119,11 +130,11 @@ def go_bool(text: str) -> bool:
 
 
 def run_or_exit(program: str, main: Coroutine[Any, Any, None]) -> None:
-    """Runs to the end; what keeps it from running is printed in one line."""
+    """Runs to the end; what keeps it from running is the last line of the log."""
     try:
         _run(main)
     except ClusterError as error:
-        click.echo(f"{program}: {error}", err=True)
+        log.error("%s ends: %s", program, error)
         sys.exit(1)
 
 

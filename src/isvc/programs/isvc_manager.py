@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -25,6 +25,8 @@ from isvc.toolkit import logs
 from isvc.toolkit.client import kubeconfig
 from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.manager import Manager
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _prepare() -> None:
@@ -56,60 +58,86 @@ def build(config: ClusterConfig, options: Options) -> Manager:
     return program.build(PROGRAM, config, options)
 
 
+def _companion_flags(name: str, port: int, metrics: str, served: str) -> Callable[[F], F]:
+    """Returns the flags of another manager in this process; `_companion` reads them."""
+    options = (
+        click.option(
+            f"--with-{name}",
+            default=False,
+            help=f"Run {name}-manager in this process, too: for small clusters.",
+            **flags.SWITCH,
+        ),
+        click.option(f"--{name}-webhook-port", default=port, show_default=True, help="The port of its webhooks."),
+        click.option(f"--{name}-webhook-cert-dir", default="", help="As --webhook-cert-dir, for its webhooks."),
+        click.option(f"--{name}-metrics-addr", type=flags.address, default=metrics, show_default=True, help=served),
+    )
+
+    def add(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
-@click.option(
-    "--with-llmisvc",
-    default=False,
-    help="Run llmisvc-manager in this process, too: for small clusters.",
-    **flags.SWITCH,
+@click.option("--metrics-secure", default=False, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
+@_companion_flags(
+    "llmisvc", 9444, ":8443", "Where its metrics are served, over TLS and to whom may read them; 0 for nowhere."
 )
-@click.option("--llmisvc-webhook-port", default=9444, show_default=True, help="The port of its webhooks.")
-@click.option("--llmisvc-webhook-cert-dir", default="", help="As --webhook-cert-dir, for its webhooks.")
-@click.option(
-    "--llmisvc-metrics-addr",
-    type=flags.address,
-    default=":8443",
-    show_default=True,
-    help="Where its metrics are served, over TLS and to whom may read them; 0 for nowhere.",
-)
-def command(with_llmisvc: bool, **given: Any) -> None:
+@_companion_flags("localmodel", 9445, "0", "Where its metrics are served; 0 for nowhere.")
+def command(with_llmisvc: bool, with_localmodel: bool, **given: Any) -> None:
     """Run the InferenceService, InferenceGraph and TrainedModel controllers, and their webhooks.
 
     The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
     the namespace of the configuration and of the lease (kserve).
     """
     logs.set_up(flags.log_level(given))
-    options = flags.options_from(PROGRAM.defaults, given)
+    options = replace(flags.options_from(PROGRAM.defaults, given), metrics_secure=given["metrics_secure"])
     if options.namespaces:
         log.warning(WITHIN_NAMESPACES, ", ".join(options.namespaces))
-    flags.run_or_exit(PROGRAM.name, run(options, _llmisvc(options, given) if with_llmisvc else None))
+    if options.namespaces and with_localmodel:
+        raise click.UsageError("nodes and volumes belong to no namespace: --with-localmodel takes the whole cluster")
+    llmisvc = _llmisvc(options, given) if with_llmisvc else None
+    localmodel = _localmodel(options, given) if with_localmodel else None
+    flags.run_or_exit(PROGRAM.name, run(options, llmisvc, localmodel))
+
+
+def _localmodel(options: Options, given: Mapping[str, Any]) -> Options:
+    return replace(_companion(options, given, "localmodel"), metrics_secure=False)
 
 
 def _llmisvc(options: Options, given: Mapping[str, Any]) -> Options:
-    """Returns the options of llmisvc-manager in this process: its own addresses and certificate, all else as here."""
     from isvc.programs.llmisvc_manager import llm_options, warn_of_limits  # most run without
 
     warn_of_limits(options)
-    folder = given["llmisvc_webhook_cert_dir"]
+    return replace(_companion(options, given, "llmisvc"), metrics_secure=True, llm=llm_options(os.environ))
+
+
+def _companion(options: Options, given: Mapping[str, Any], name: str) -> Options:
+    """Returns the options of another manager in this process: its own addresses and certificate, all else as here."""
+    folder = given[f"{name}_webhook_cert_dir"]
     return replace(
         options,
         health_probes=None,
-        metrics=given["llmisvc_metrics_addr"],
-        metrics_secure=True,
-        webhooks=options.webhooks._replace(port=given["llmisvc_webhook_port"]),
+        metrics=given[f"{name}_metrics_addr"],
+        webhooks=options.webhooks._replace(port=given[f"{name}_webhook_port"]),
         webhook_cert_dir=Path(folder) if folder else None,
-        llm=llm_options(os.environ),
     )
 
 
-async def run(options: Options, llmisvc: Options | None = None) -> None:
+async def run(options: Options, llmisvc: Options | None = None, localmodel: Options | None = None) -> None:
     config = kubeconfig.load(options.kubeconfig)
     manager = build(config, options)
     if llmisvc is not None:
         from isvc.programs import llmisvc_manager
 
-        manager.companions = (llmisvc_manager.build(config, llmisvc),)
+        manager.companions = (*manager.companions, llmisvc_manager.build(config, llmisvc))
+    if localmodel is not None:
+        from isvc.programs import localmodel_manager
+
+        manager.companions = (*manager.companions, localmodel_manager.build(config, localmodel))
     await program.run(manager, *manager.companions)
 
 

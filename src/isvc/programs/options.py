@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from isvc.serving.environment import KNATIVE_NAMESPACE, PRESET_PREFIX, SYSTEM_NAMESPACE, WILDCARD_LABEL, Environment
+from isvc.serving.environment import (
+    KNATIVE_NAMESPACE,
+    PRESET_PREFIX,
+    SYSTEM_NAMESPACE,
+    WILDCARD_LABEL,
+    Environment,
+    ModelNode,
+)
 from isvc.toolkit.address import Address
+from isvc.toolkit.tracing import Collector
 
 METRICS: Final = Address("", 8080)
 HEALTH_PROBES: Final = Address("", 8081)
@@ -43,6 +51,8 @@ class Options:
     health_probes: Address | None = HEALTH_PROBES
     webhooks: Address = WEBHOOKS
     webhook_cert_dir: Path | None = None
+    webhook_client_ca: Path | None = None  # of the certificate that API servers show; they need none without it
+    webhook_client_names: tuple[str, ...] = ()  # in that certificate; any without these
     tls: TLS = TLS()
     kubeconfig: str | None = None
     leader_elect: bool = False
@@ -51,7 +61,9 @@ class Options:
     knative_namespace: str = KNATIVE_NAMESPACE
     namespaces: tuple[str, ...] = ()  # where to act; everywhere without any
     revision_history_limit: int = 10  # earlier specs kept of each service; 0 for none
+    traces: Collector | None = None
     llm: LLMOptions = field(default_factory=LLMOptions)
+    node: ModelNode = field(default_factory=ModelNode)
 
     @property
     def environment(self) -> Environment:
@@ -65,6 +77,7 @@ class Options:
             pin_presets=self.llm.pin_presets,
             wildcard_label=self.llm.wildcard_label,
             trusted_images=self.llm.trusted_images,
+            node=self.node,
         )
 
 

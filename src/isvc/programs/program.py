@@ -1,7 +1,7 @@
 """Manager programs as values, and how a manager is made of one.
 
 `build` turns a program, a cluster and the chosen options into a manager. Several managers can run in one
-process: each has its own client and cache, so what one selects does not narrow what another sees.
+process, each with its own client; they have caches of their own, unless they are given one to share.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from isvc.programs.configuration import watch_configuration
 from isvc.programs.options import Options
 from isvc.programs.registration import Webhook, WebhookContext, reads, routes, targets
-from isvc.programs.tls import protection, restrict, webhook_certificates
+from isvc.programs.tls import protection, restrict, trust_clients, webhook_certificates
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -28,9 +28,11 @@ from isvc.toolkit.manager import Manager, on_signals
 from isvc.toolkit.metrics import Metrics
 from isvc.toolkit.recorder import Recorder
 from isvc.toolkit.rotation import Targets
-from isvc.toolkit.webhook import WebhookServer
+from isvc.toolkit.tracing import Tracer
+from isvc.toolkit.webhook import ClientNames, WebhookServer
 
 MakeController: TypeAlias = Callable[[Context, Environment], Controller]
+Meter: TypeAlias = Callable[[Cache, Metrics], None]
 Task: TypeAlias = Callable[[Context, Options], Awaitable[None]]
 
 
@@ -45,20 +47,23 @@ class Program:
     event_source: str
     webhooks: tuple[Webhook, ...] = ()
     controllers: tuple[MakeController, ...] = ()
+    meters: tuple[Meter, ...] = ()  # what it counts beside reconciles and requests
     tasks: tuple[Task, ...] = ()  # run once by the leader, beside its controllers; one that fails ends the manager
     defaults: Options = field(default_factory=Options)
     prepare: Callable[[], None] = lambda: None  # run in a thread at the start, so that the first service is served fast
 
 
-def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
+def build(program: Program, config: ClusterConfig, options: Options, shared_cache: Cache | None = None) -> Manager:
     """Returns the manager with all its parts, ready to run. Nothing is sent before it runs."""
     client, clock = Client.connect(config), SystemClock()
-    cache = Cache(client, namespaces=options.namespaces)
+    cache = shared_cache or Cache(client, namespaces=options.namespaces)
     metrics = Metrics()
     recorder = Recorder(client, program.event_source, clock, on_drop=metrics.event_dropped)
     context = Context(client, cache, recorder, clock)
     controllers = [make(context, options.environment) for make in program.controllers]
     watch_configuration(cache, metrics, options.system_namespace)
+    for meter in program.meters:
+        meter(cache, metrics)
     cache.declare("webhooks", *reads(program.webhooks, options.system_namespace))
     cert_dir, certificates = webhook_certificates(
         client,
@@ -69,8 +74,10 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         cert_dir=options.webhook_cert_dir,
     )
     served = routes(program.webhooks, WebhookContext.of(cache, client, options))
-    webhooks = WebhookServer(options.webhooks.port, cert_dir, served, host=options.webhooks.host)
+    clients = ClientNames(options.webhook_client_names) if options.webhook_client_ca else None
+    webhooks = WebhookServer(options.webhooks.port, cert_dir, served, host=options.webhooks.host, clients=clients)
     restrict(webhooks.tls, options.tls)
+    trust_clients(webhooks.tls, options.webhook_client_ca)
     return Manager(
         client,
         cache,
@@ -81,6 +88,7 @@ def build(program: Program, config: ClusterConfig, options: Options) -> Manager:
         services=[*certificates, recorder],
         health_probes=options.health_probes,
         metrics=metrics,
+        tracer=Tracer(options.traces, program.name) if options.traces else None,
         metrics_address=options.metrics,
         metrics_protection=protection(client, options.tls) if options.metrics_secure else None,
         prepare=program.prepare,

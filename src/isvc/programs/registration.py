@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS, Resource
@@ -18,6 +18,11 @@ from isvc.toolkit.webhook import Route, conversion, mutating, validating
 from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.toolkit.webhook.conversion import ConversionHandler
 from isvc.webhooks.live_reads import Getter
+from isvc.webhooks.model_caches import Lister
+
+
+class Server(Getter, Lister, Protocol):
+    """What handlers ask the API server itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,12 @@ class WebhookContext:
     """What handlers are made of."""
 
     reader: Reader
-    client: Getter
+    client: Server
     configuration: Configuration
     options: Options
 
     @classmethod
-    def of(cls, reader: Reader, client: Getter, options: Options) -> Self:
+    def of(cls, reader: Reader, client: Server, options: Options) -> Self:
         return cls(reader, client, Configuration(reader, options.system_namespace), options)
 
 

@@ -49,6 +49,17 @@ def restrict(context: ssl.SSLContext, tls: TLS) -> None:
         raise ConfigError(f"--tls-cipher-suites: none of these is known: {suites}") from None
 
 
+def trust_clients(context: ssl.SSLContext, authority: Path | None) -> None:
+    """Asks clients for a certificate of this authority, if there is one; HTTP refuses who shows none."""
+    if authority is None:
+        return
+    try:
+        context.load_verify_locations(authority)
+    except OSError as error:  # ssl.SSLError among them
+        raise ConfigError(f"--webhook-client-ca-file {authority} has no certificate: {error}") from None
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
 def protection(client: Client, tls: TLS) -> Protection:
     """Returns a self-signed certificate, as in controller-runtime, and the API server's word on who may read."""
     now = SystemClock().now()

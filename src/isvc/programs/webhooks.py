@@ -1,4 +1,4 @@
-"""The webhooks of both managers, in one table.
+"""The webhooks of all managers, in one table.
 
 Routes, caBundles, what `isvc up` installs and the manifests all follow from it; see `registration`.
 """
@@ -36,7 +36,7 @@ from isvc.programs.registration import (
 from isvc.serving.annotations import SERVICE
 from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook.admission import AdmissionHandler
-from isvc.webhooks import inferenceservice, llm, localmodel, pods, runtimes
+from isvc.webhooks import inferenceservice, llm, localmodel, model_caches, pods, runtimes
 from isvc.webhooks.answers import object_validator
 
 ALL_WRITES: Final = ("CREATE", "UPDATE", "DELETE")
@@ -93,8 +93,8 @@ ISVC_WEBHOOKS: Final[tuple[Webhook, ...]] = (
         name="inferenceservice.kserve-webhook-server.defaulter",
         action=Action.MUTATE,
         resource=INFERENCE_SERVICES,
-        handler=lambda context: inferenceservice.defaulter(context.reader, context.configuration),
-        reads=inferenceservice.MODEL_CACHES,
+        handler=lambda context: inferenceservice.defaulter(context.reader, context.client, context.configuration),
+        reads=model_caches.READS,
     ),
     AdmissionWebhook(
         configuration=f"inferenceservice.{GROUP}",
@@ -122,18 +122,6 @@ ISVC_WEBHOOKS: Final[tuple[Webhook, ...]] = (
         lambda context: runtimes.runtime_validator(context.reader, context.configuration),
         runtimes.READS,
     ),
-    _validator(
-        LOCAL_MODEL_CACHES,
-        lambda context: localmodel.cache_validator(context.reader),
-        localmodel.READS,
-        ALL_WRITES,
-    ),
-    _validator(
-        LOCAL_MODEL_NAMESPACE_CACHES,
-        lambda context: localmodel.namespace_cache_validator(context.reader),
-        localmodel.NAMESPACE_READS,
-        ALL_WRITES,
-    ),
 )
 
 LLM_WEBHOOKS: Final[tuple[Webhook, ...]] = (
@@ -141,8 +129,8 @@ LLM_WEBHOOKS: Final[tuple[Webhook, ...]] = (
         _llm(
             Action.MUTATE,
             resource,
-            lambda context: llm.llm_defaulter(context.reader, context.configuration),
-            llm.READS,
+            lambda context: llm.llm_defaulter(context.reader, context.client, context.configuration),
+            model_caches.READS,
         )
         for resource in (LLM_INFERENCE_SERVICES_V1ALPHA1, LLM_INFERENCE_SERVICES)
     ),
@@ -155,4 +143,19 @@ LLM_WEBHOOKS: Final[tuple[Webhook, ...]] = (
         for resource in (LLM_INFERENCE_SERVICE_CONFIGS_V1ALPHA1, LLM_INFERENCE_SERVICE_CONFIGS)
     ),
     ConversionWebhook((LLM_INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS), convert),
+)
+
+LOCALMODEL_WEBHOOKS: Final[tuple[Webhook, ...]] = (
+    _validator(
+        LOCAL_MODEL_CACHES,
+        lambda context: localmodel.cache_validator(context.reader),
+        localmodel.READS,
+        ALL_WRITES,
+    ),
+    _validator(
+        LOCAL_MODEL_NAMESPACE_CACHES,
+        lambda context: localmodel.namespace_cache_validator(context.reader),
+        localmodel.NAMESPACE_READS,
+        ALL_WRITES,
+    ),
 )

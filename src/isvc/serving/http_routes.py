@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from isvc.kube.objects import Object, dig
+from isvc.serving.config.sections import ServiceAddress
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.serving.workload.service import PORT, is_grpc
 
@@ -18,19 +19,35 @@ GRPC_METHODS: Final = r"^/inference\.GRPCInferenceService/.*$"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A Service that rules of a route send requests to, with the filters and the timeout of those rules."""
+    """A Service that rules of a route send requests to, with the filters and the timeout of those rules.
+
+    `proxy` is what stands in front of it. `canaries` (name, percent) are Services beside it that share its requests.
+    """
 
     service: str
     namespace: str
     filters: tuple[Object, ...] = ()
     timeout: str | None = None
+    proxy: ServiceAddress | None = None
+    canaries: tuple[tuple[str, int], ...] | None = None
 
     def rule(self, matches: list[Object], port: int = PORT) -> Object:
-        reference = {"kind": "Service", "name": self.service, "namespace": self.namespace, "port": port}
-        rule: Object = {"matches": matches, "filters": list(self.filters), "backendRefs": [reference]}
+        rule: Object = {"matches": matches, "filters": list(self.filters), "backendRefs": self._references(port)}
         if self.timeout is not None:
             rule["timeouts"] = {"request": self.timeout}
         return rule
+
+    def _references(self, port: int) -> list[Object]:
+        stable = _reference(*(self.proxy or (self.service, self.namespace, port)))
+        if self.canaries is None:
+            return [stable]
+        rest = 100 - sum(percent for _, percent in self.canaries)
+        shares = [{**_reference(name, self.namespace, port), "weight": percent} for name, percent in self.canaries]
+        return [{**stable, "weight": rest}, *shares]
+
+
+def _reference(name: str, namespace: str, port: int) -> Object:
+    return {"kind": "Service", "name": name, "namespace": namespace, "port": port}
 
 
 def http_route(metadata: Object, hosts: Sequence[str], rules: Sequence[Object], parents: Sequence[Object]) -> Object:
@@ -66,6 +83,19 @@ def _rewrite(path: Object) -> Object:
     return {"type": "URLRewrite", "urlRewrite": {"path": path}}
 
 
+def replace_host(host: str) -> Object:
+    """Returns a filter that puts another host in the place of that of the request."""
+    return {"type": "URLRewrite", "urlRewrite": {"hostname": host}}
+
+
+def with_rewrite(filters: tuple[Object, ...], rewrite: Object) -> tuple[Object, ...]:
+    """Returns filters with one more rewrite; a rule may have a single filter of that type, which does all of it."""
+    others = tuple(each for each in filters if each["type"] != rewrite["type"])
+    rewrites = [each["urlRewrite"] for each in (*filters, rewrite) if each["type"] == rewrite["type"]]
+    merged = {key: value for each in rewrites for key, value in each.items()}
+    return (*others, {"type": rewrite["type"], "urlRewrite": merged})
+
+
 def set_headers(headers: Mapping[str, str]) -> Object:
     """Returns a filter that sets headers of the request."""
     entries = [{"name": name, "value": value} for name, value in headers.items()]
@@ -82,16 +112,6 @@ def protocol_rules(backend: Backend, service: Object) -> list[Object]:
     content = {"type": "RegularExpression", "name": "content-type", "value": "^application/grpc.*"}
     matches = [{**path_match(GRPC_METHODS), "headers": [content]}]
     return [backend.rule(matches, grpc), backend.rule([path_match(ANYTHING)], http)]
-
-
-def split(rule: Object, service: str, canaries: Sequence[tuple[str, int]]) -> Object:
-    """Returns the rule with the traffic of that Service shared with canaries (name, percent); other rules stay."""
-    stable = rule["backendRefs"][0]
-    if stable["name"] != service:
-        return rule
-    weighted = [{**stable, "weight": 100 - sum(percent for _, percent in canaries)}]
-    weighted += [{**stable, "name": name, "weight": percent} for name, percent in canaries]
-    return {**rule, "backendRefs": weighted}
 
 
 class Rejection(NamedTuple):

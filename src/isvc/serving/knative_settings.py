@@ -10,7 +10,7 @@ from isvc.serving.knative import zero_initial_scale_allowed
 
 AUTOSCALER_CONFIG: Final = "config-autoscaler"
 DOMAIN_CONFIG: Final = "config-domain"
-_MAX_AGE: Final = 30.0
+_MAX_AGE: Final = 2.0
 
 
 def allows_zero_initial_scale(answers: Answers, namespace: str) -> bool:

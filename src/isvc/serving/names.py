@@ -42,6 +42,11 @@ def worker_service(predictor_name: str, generation: int) -> str:
     return f"{predictor_name.removesuffix('-predictor')}-workers-{generation}"
 
 
+def interceptor_alias(component: str) -> str:
+    """Returns the Service by which a component is reached through KEDA's interceptor."""
+    return child(component, "-interceptor")
+
+
 def app(workload: str) -> str:
     """Returns the value of the `app` label that a workload's selector and its Service share."""
     return f"isvc.{workload}"

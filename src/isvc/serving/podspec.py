@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, annotations_of, dig, generation_of, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.patch import strategic
 from isvc.kube.schemas import definition
 from isvc.serving.containers import find_by_name
@@ -75,7 +75,7 @@ def fill_placeholders(container: Object, service: Object) -> Object:
         GenerateName=dig(service, "metadata", "generateName") or "",
         Namespace=namespace_of(service),
         UID=uid_of(service),
-        Generation=dig(service, "metadata", "generation") or 0,
+        Generation=generation_of(service),
         Labels=labels_of(service),
         Annotations=annotations_of(service),
     )

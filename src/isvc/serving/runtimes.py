@@ -95,12 +95,12 @@ class Runtimes:
         """Returns other runtimes that might as well have been selected: nothing but their age or name decided."""
         if model.runtime:
             return []
-        rank_of_chosen = _rank(chosen, model.model_format.name)
+        rank_of_chosen, protocol = _rank(chosen, model.model_format.name), _protocol(model)
         return [
             runtime
             for runtime in (self.cluster if chosen.cluster else self.namespaced)
             if runtime.name != chosen.name
-            and _offers(runtime, model, _protocol(model), multi_node=multi_node)
+            and _offers(runtime, model, protocol, multi_node=multi_node)
             and _rank(runtime, model.model_format.name) == rank_of_chosen
         ]
 
@@ -133,8 +133,9 @@ class Runtimes:
         return runtime
 
     def _select(self, model: ModelSpec, *, multi_node: bool) -> Runtime:
+        protocol = _protocol(model)
         for runtimes in (self.namespaced, self.cluster):
-            offers = (each for each in runtimes if _offers(each, model, _protocol(model), multi_node=multi_node))
+            offers = (each for each in runtimes if _offers(each, model, protocol, multi_node=multi_node))
             if ranked := _sort(offers, model.model_format.name):
                 # The name counts from here on: a runtime of the namespace hides a cluster's that was selected.
                 return self.find(ranked[0].name) or ranked[0]

@@ -43,10 +43,15 @@ def laptop_config(namespace: str, domain: str) -> Object:
     }
 
 
+def shipped_files(*folders: str) -> list[Traversable]:
+    """Returns the files that runtimes and presets are read from, always in the same order."""
+    found = (path for folder in folders for path in CHART.joinpath("files", folder).iterdir())
+    return sorted(found, key=lambda path: path.name)
+
+
 @cache
 def _load_all(folder: str) -> tuple[Object, ...]:
-    found = sorted(CHART.joinpath("files", folder).iterdir(), key=lambda path: path.name)
-    return tuple(_load(path) for path in found)
+    return tuple(_load(path) for path in shipped_files(folder))
 
 
 def _load(path: Traversable) -> Object:

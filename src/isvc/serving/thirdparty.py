@@ -16,9 +16,11 @@ HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRou
 KNATIVE_SERVICES = Resource("serving.knative.dev", "v1", "services", "Service")
 VIRTUAL_SERVICES = Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService")
 SCALED_OBJECTS = Resource("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
+INTERCEPTOR_ROUTES = Resource("http.keda.sh", "v1beta1", "interceptorroutes", "InterceptorRoute")
 OPENTELEMETRY_COLLECTORS = Resource("opentelemetry.io", "v1beta1", "opentelemetrycollectors", "OpenTelemetryCollector")
 GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
 GATEWAY_CLASSES = Resource("gateway.networking.k8s.io", "v1", "gatewayclasses", "GatewayClass", namespaced=False)
+REFERENCE_GRANTS = Resource("gateway.networking.k8s.io", "v1beta1", "referencegrants", "ReferenceGrant")
 INFERENCE_POOLS = Resource("inference.networking.k8s.io", "v1", "inferencepools", "InferencePool")
 INFERENCE_POOLS_V1ALPHA2 = Resource("inference.networking.x-k8s.io", "v1alpha2", "inferencepools", "InferencePool")
 LEADER_WORKER_SETS = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet")
@@ -43,7 +45,7 @@ class Project:
 PROJECTS: Final = (
     Project(
         "the Gateway API",
-        (HTTP_ROUTES, GATEWAYS),
+        (HTTP_ROUTES, GATEWAYS, REFERENCE_GRANTS),
         "routes with enableGatewayApi, and LLMs",
         ingress="gateway",
         routed=(DeploymentMode.STANDARD,),
@@ -57,6 +59,7 @@ PROJECTS: Final = (
         routed=(DeploymentMode.KNATIVE, DeploymentMode.MODEL_MESH),
     ),
     Project("KEDA", (SCALED_OBJECTS,), "the autoscaler class keda"),
+    Project("KEDA's HTTP add-on", (INTERCEPTOR_ROUTES,), "scaling by requests, also to zero, in Standard mode"),
     Project("the OpenTelemetry operator", (OPENTELEMETRY_COLLECTORS,), "scaling by metrics of pods"),
     Project("the Gateway API inference extension", (INFERENCE_POOLS,), "schedulers of LLMs"),
     Project("LeaderWorkerSet", (LEADER_WORKER_SETS,), "LLMs on several nodes"),

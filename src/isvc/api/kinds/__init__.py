@@ -27,22 +27,24 @@ from isvc.kube.resource import Resource
 
 ISVC_MANAGER: Final = "isvc-manager"
 LLMISVC_MANAGER: Final = "llmisvc-manager"
+LOCALMODEL_MANAGER: Final = "localmodel-manager"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindRow:
     """A kind of ours.
 
-    `api_type`       of the version that is stored
-    `older`          types of the versions that are served beside it
-    `columns`        what `kubectl get` shows
-    `short_name`     what people call it; they ask for objects of a kind that has one: `isvc get`, `isvc explain`
-    `has_status`     whether there is a subresource for it
-    `manager`        the program whose controller reconciles it; empty for a kind that others only read
-    `controller`     the package of that controller, below `isvc.controllers`
-    `pod_label`      whose value on a pod is the name of the object that the pod runs for
-    `is_service`     whether it answers requests at an address of its own
-    `keeps_history`  whether earlier specs are kept, so that `isvc undo` can bring one back
+    `api_type`            of the version that is stored
+    `older`               types of the versions that are served beside it
+    `columns`             what `kubectl get` shows
+    `short_name`          what people call it; they ask for objects of a kind that has one: `isvc get`, `isvc explain`
+    `is_short_name_ours`  whether only our commands know the short name: KServe's CRD has none
+    `has_status`          whether there is a subresource for it
+    `manager`             the program whose controller reconciles it; empty for a kind that others only read
+    `controller`          the package of that controller, below `isvc.controllers`
+    `pod_label`           whose value on a pod is the name of the object that the pod runs for
+    `is_service`          whether it answers requests at an address of its own
+    `keeps_history`       whether earlier specs are kept, so that `isvc undo` can bring one back
     """
 
     resource: Resource
@@ -51,6 +53,7 @@ class KindRow:
     older: Mapping[str, type[Kind]] = field(default_factory=dict)
     columns: tuple[Object, ...] = ()
     short_name: str = ""
+    is_short_name_ours: bool = False
     has_status: bool = True
     manager: str = ""
     controller: str = ""
@@ -118,10 +121,24 @@ KINDS: Final = (
     KindRow(resources.SERVING_RUNTIMES, ServingRuntime, columns=columns.RUNTIME, has_status=False),
     KindRow(resources.CLUSTER_SERVING_RUNTIMES, ClusterServingRuntime, columns=columns.RUNTIME, has_status=False),
     KindRow(resources.CLUSTER_STORAGE_CONTAINERS, ClusterStorageContainer, has_status=False),
-    KindRow(resources.LOCAL_MODEL_CACHES, LocalModelCache),
-    KindRow(resources.LOCAL_MODEL_NAMESPACE_CACHES, LocalModelNamespaceCache),
+    KindRow(
+        resources.LOCAL_MODEL_CACHES,
+        LocalModelCache,
+        short_name="lmc",
+        is_short_name_ours=True,
+        manager=LOCALMODEL_MANAGER,
+        controller="localmodel",
+    ),
+    KindRow(
+        resources.LOCAL_MODEL_NAMESPACE_CACHES,
+        LocalModelNamespaceCache,
+        short_name="lmnc",
+        is_short_name_ours=True,
+        manager=LOCALMODEL_MANAGER,
+        controller="localmodel.namespace",
+    ),
     KindRow(resources.LOCAL_MODEL_NODE_GROUPS, LocalModelNodeGroup, has_status=False),
-    KindRow(resources.LOCAL_MODEL_NODES, LocalModelNode),
+    KindRow(resources.LOCAL_MODEL_NODES, LocalModelNode, manager=LOCALMODEL_MANAGER, controller="localmodel.lists"),
 )
 #: The kinds that people ask for by name, and those among them that answer requests.
 NAMED: Final = tuple(row for row in KINDS if row.short_name)

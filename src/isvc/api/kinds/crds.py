@@ -25,7 +25,7 @@ def crd(row: KindRow, *, described: bool) -> Object:
         "plural": resource.plural,
         "singular": resource.kind.lower(),
     }
-    if row.short_name:
+    if row.short_name and not row.is_short_name_ours:
         names["shortNames"] = [row.short_name]
     stored = row.versions[-1][0]
     return {

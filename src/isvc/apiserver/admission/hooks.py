@@ -64,6 +64,9 @@ class Hook:
         rules = [rule for rule in self.spec.get("rules") or () if name is None or _names(rule, name)]
         return any(_rule_matches(rule, resource, subresource, operation) for rule in rules)
 
+    def names_group(self, group: str) -> bool:
+        return any(_any_of(rule.get("apiGroups"), group) for rule in self.spec.get("rules") or ())
+
     def wants_labels(self, obj: Object | None, old: Object | None) -> bool:
         selector = self.objects
         if selector is None:
@@ -140,8 +143,12 @@ def wanted_version(
     reader: Reader, hook: Hook, resource: Resource, subresource: str, operation: str, name: str | None = None
 ) -> Resource | None:
     """Returns the resource itself or another served version of it that the rules name; None when they name neither."""
-    candidates = [resource, *(_equivalents(reader, resource) if hook.equivalent else ())]
-    return next((each for each in candidates if hook.matches_rules(each, subresource, operation, name)), None)
+    if hook.matches_rules(resource, subresource, operation, name):
+        return resource
+    if not hook.equivalent or not hook.names_group(resource.group):
+        return None
+    others = _equivalents(reader, resource)
+    return next((each for each in others if hook.matches_rules(each, subresource, operation, name)), None)
 
 
 async def in_version(

@@ -9,7 +9,7 @@ from isvc.apiserver.background.follower import Follower
 from isvc.apiserver.crd.acceptance import next_status
 from isvc.apiserver.crd.claimed_names import DEFINITIONS, ClaimedNames
 from isvc.apiserver.crd.definition import INSTANCES_FINALIZER
-from isvc.apiserver.store.entry import Event
+from isvc.apiserver.store.entry import Event, Lifetime
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
 
@@ -19,17 +19,16 @@ class DefinitionFinalizer(Follower):
         super().__init__(api, "apiextensions-apiserver")
         self._ending: set[str] = set()
         for entry in api.store.list(DEFINITIONS):
-            self._note(entry.name, entry.parse())
+            self._note(entry.name, entry.lifetime())
 
     def on_event(self, event: Event) -> None:
         if event.entry.collection == DEFINITIONS:
-            self._note(event.entry.name, event.entry.parse())
+            self._note(event.entry.name, event.entry.lifetime())
         elif event.entry.collection in self._ending:
             self._worker.add(event.entry.collection)
 
-    def _note(self, name: str, crd: Object) -> None:
-        meta = crd["metadata"]
-        if meta.get("deletionTimestamp") and INSTANCES_FINALIZER in (meta.get("finalizers") or ()):
+    def _note(self, name: str, lifetime: Lifetime) -> None:
+        if lifetime.deletion_timestamp and INSTANCES_FINALIZER in (lifetime.finalizers or ()):
             self._ending.add(name)
             self._worker.add(name)
         else:
@@ -39,9 +38,9 @@ class DefinitionFinalizer(Follower):
         """Deletes the objects of a definition, whose name is also that of their collection."""
         left = self._store.list(name)
         for entry in left:
-            meta = entry.parse()["metadata"]
-            if not meta.get("deletionTimestamp"):
-                await self._actor.delete(entry, meta["uid"])
+            lifetime = entry.lifetime()
+            if not lifetime.deletion_timestamp:
+                await self._actor.delete(entry, lifetime.uid)
         definition = self._store.get(DEFINITIONS, "", name)
         if definition and not self._store.list(name):
             await self._actor.change(definition, _release)

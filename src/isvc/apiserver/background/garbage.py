@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from isvc.apiserver.background.follower import Follower
-from isvc.apiserver.store.entry import DELETED, Entry, Event
+from isvc.apiserver.store.entry import DELETED, Entry, Event, Lifetime
 from isvc.apiserver.verbs.delete import FOREGROUND, ORPHAN
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import Object
@@ -26,12 +26,11 @@ class Node:
 
     __slots__ = ("deleting", "entry", "finalizers", "owners")
 
-    def __init__(self, entry: Entry, obj: Object) -> None:
-        meta = obj["metadata"]
+    def __init__(self, entry: Entry, lifetime: Lifetime) -> None:
         self.entry = entry
-        self.owners: list[Object] = meta.get("ownerReferences") or []
-        self.finalizers: list[str] = meta.get("finalizers") or []
-        self.deleting = bool(meta.get("deletionTimestamp"))
+        self.owners: list[Object] = lifetime.owner_references or []
+        self.finalizers: list[str] = lifetime.finalizers or []
+        self.deleting = bool(lifetime.deletion_timestamp)
 
     def waits_for_dependents(self) -> bool:
         return self.deleting and FOREGROUND in self.finalizers
@@ -57,9 +56,9 @@ class GarbageCollector(Follower):
     def _put(self, entry: Entry) -> None:
         if entry.collection in LEFT_OUT:
             return
-        obj = entry.parse()
-        uid = obj["metadata"]["uid"]
-        before, node = self._nodes.get(uid), Node(entry, obj)
+        lifetime = entry.lifetime()
+        uid = lifetime.uid
+        before, node = self._nodes.get(uid), Node(entry, lifetime)
         self._nodes[uid] = node
         self._link(uid, before.owners if before else [], node.owners)
         if node.owners or node.deleting:
@@ -72,7 +71,7 @@ class GarbageCollector(Follower):
     def _remove(self, entry: Entry) -> None:
         if entry.collection in LEFT_OUT:
             return
-        uid = entry.parse()["metadata"]["uid"]
+        uid = entry.lifetime().uid
         node = self._nodes.pop(uid, None)
         if node:
             self._link(uid, node.owners, [])

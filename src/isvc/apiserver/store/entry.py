@@ -6,8 +6,9 @@ watches select by. `parse()` gives a fresh dict: its caller owns it and may chan
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import msgspec
 import orjson
 
 from isvc.kube.objects import Object
@@ -15,6 +16,22 @@ from isvc.kube.objects import Object
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
+
+
+class Lifetime(msgspec.Struct, rename="camel"):
+    """What of an object's metadata decides how long it lives."""
+
+    uid: str = ""
+    owner_references: list[dict[str, Any]] | None = None
+    finalizers: list[str] | None = None
+    deletion_timestamp: str | None = None
+
+
+class _Metadata(msgspec.Struct):
+    metadata: Lifetime
+
+
+_decode_metadata: Final = msgspec.json.Decoder(_Metadata).decode
 
 
 class Entry:
@@ -32,6 +49,10 @@ class Entry:
     def parse(self) -> Object:
         obj: Object = orjson.loads(self.raw)
         return obj
+
+    def lifetime(self) -> Lifetime:
+        """Returns a small part of the object, in a fraction of the time that all of it takes."""
+        return _decode_metadata(self.raw).metadata
 
 
 class Event(NamedTuple):

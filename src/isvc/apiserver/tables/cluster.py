@@ -17,6 +17,7 @@ from isvc.apiserver.tables.columns import (
     since,
     wide,
 )
+from isvc.kube.conditions import conditions_of, find
 from isvc.kube.objects import Object, dig
 
 
@@ -81,8 +82,7 @@ def _quota(limits: bool) -> Callable[[Object], str]:
 
 
 def _missing_level(obj: Object) -> str:
-    conditions = dig(obj, "status", "conditions") or ()
-    return next((each.get("status", "?") for each in conditions if each.get("type") == "Dangling"), "?")
+    return str((find(conditions_of(obj), "Dangling") or {}).get("status", "?"))
 
 
 CONFIG_MAPS = (NAME, Column("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())), AGE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from isvc.apiserver.tables.columns import (
@@ -20,6 +19,7 @@ from isvc.apiserver.tables.columns import (
     since,
     wide,
 )
+from isvc.kube.durations import between
 from isvc.kube.objects import Object, dig
 from isvc.kube.owners import controller_of
 
@@ -57,7 +57,7 @@ def _job_duration(job: Object) -> str:
         return ""
     if not end:
         return since(start)
-    return duration((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+    return duration(between(start, end))
 
 
 def _hpa_target(metric: Object, current: Object | None) -> str:

@@ -55,6 +55,11 @@ class Observed(engine.Observed):
         return self.answers[Stored(LLM_INFERENCE_SERVICES, name, self.namespace)]
 
     @property
+    def leads_to_llms(self) -> bool:
+        """Whether a step names a service that is no InferenceService."""
+        return any(name not in self.services for name in service_names(self.spec))
+
+    @property
     def url(self) -> str:
         """Where a graph that runs as a Deployment is reached."""
         return f"http://{hosts.domain_name(self.name, self.raw, self.config.ingress)}"

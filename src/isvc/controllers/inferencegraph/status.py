@@ -26,7 +26,7 @@ from isvc.serving.thirdparty import KNATIVE_SERVICES
 CONDITIONS: Final = ConditionSet(())
 STOPPED: Final = "Stopped"
 LOOK_FOR_KNATIVE: Final = 5.0  # no watch reports that it was installed
-LOOK_FOR_LLM: Final = 15.0  # nor that an LLMInferenceService is there
+LOOK_FOR_LLM: Final = 15.0  # nor that an LLMInferenceService is there, or has another address
 _KIND: Final = INFERENCE_GRAPHS.kind
 _NOT_OF_THE_WORKLOAD: Final = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING, INVALID, "InternalError"})
 """Reasons that say nothing of a workload, and are withdrawn when they no longer hold."""
@@ -40,7 +40,8 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     if planned.stop is None:
         refusal = outcome.refusal
         events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
-        return Folded(_with_explanations(_folded(observed, outcome), observed.raw), events)
+        again = LOOK_FOR_LLM if observed.leads_to_llms and not is_stopped(observed.raw) else None
+        return Folded(_with_explanations(_folded(observed, outcome), observed.raw), events, again)
     stop, status = planned.stop, waiting(observed.raw, planned.stop, observed.now)
     if stop.reason == KNATIVE_MISSING:
         return Folded(status, (Event(WARNING, stop.reason, stop.message),), LOOK_FOR_KNATIVE)

@@ -1,4 +1,4 @@
-"""Which services to reconcile when the configuration changes."""
+"""Which services to reconcile when the configuration changes, or those that scale them come and go."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from isvc.api.annotations import AUTOSCALER_CLASS
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.objects import Key, Object, annotations_of, dig, name_of
 from isvc.serving.config import CONFIG_MAP, Config
+from isvc.serving.workload.scalers import availability_changed
 from isvc.toolkit.cache import Reader
 
 _KINDS: Final = ("predictor", "transformer", "explainer")
@@ -26,6 +27,11 @@ class Affected:
             yield from self._reader.all_keys(INFERENCE_SERVICES)
         elif concerned:
             yield from (key for key, service in self._services() if any(concerns(service) for concerns in concerned))
+
+    def by_scalers(self, before: Object | None, after: Object | None) -> Iterable[Key]:
+        """Yields those that rely on KEDA, of which an EndpointSlice tells that it is away, or there again."""
+        if availability_changed(before, after):
+            yield from (key for key, service in self._services() if _scaled_by_keda(service))
 
     def _services(self) -> Iterator[tuple[Key, Object]]:
         """Yields one after the other: all of them decoded at once would take six times the memory of the cache."""

@@ -41,7 +41,7 @@ class Workload(Protocol):
 
     def deploy(self, observed: Observed, kind: str, component: Component) -> Deployed: ...
 
-    def report(self, edit: StatusEdit, deployed: Deployed, live: Live) -> None:
+    def report(self, edit: StatusEdit, observed: Observed, deployed: Deployed, live: Live) -> None:
         """Writes what the live children say about the component into the status."""
         ...
 
@@ -61,6 +61,10 @@ class Ingress(Protocol):
         ...
 
     def is_chosen(self, settings: IngressConfig) -> bool: ...
+
+    def unchanged_hosts(self, observed: Observed, planned: Planned) -> Mapping[str, Sequence[str]]:
+        """Returns the public hosts with which requests arrive at components, by the component's name."""
+        ...
 
     def plan(self, observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]: ...
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from isvc.api.annotations import HTTP_METRIC
 from isvc.api.codec import decode, encode
 from isvc.api.components import ComponentExtensionSpec
 from isvc.api.frameworks import FRAMEWORKS
@@ -16,9 +18,11 @@ from isvc.controllers.inferenceservice.components import predictor
 from isvc.controllers.inferenceservice.components.predictor import Variant
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.planned import Canary
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, without
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.refused import Refused
+from isvc.serving.workload.component import Component
+from isvc.serving.workload.http_metric import asks_for_http_metric
 
 _SCALING = ("maxReplicas", "scaleTarget", "scaleMetric", "autoScaling", "minReplicas")
 
@@ -47,6 +51,8 @@ def _canary(
 ) -> Canary:
     name = canary.predictor.name
     replicas = _replicas(canary, stable.spec)
+    if asks_for_http_metric(observed.annotations, stable.spec.annotations):
+        replicas = max(replicas, 1)
     merged = {key: value for key, value in lay_over(base, overlay).items() if key not in _SCALING}
     try:
         variant = predictor.settle_runtime(
@@ -55,7 +61,7 @@ def _canary(
             stable.service,
             scaling=ComponentExtensionSpec(min_replicas=replicas),
         )
-        component = predictor.build(observed, variant)
+        component = _awake(predictor.build(observed, variant))
     except Refused as error:
         what = f"fails to reconcile canary deployments: fails to build resources for canary {name}: {error.message}"
         raise Refused(what) from error
@@ -63,6 +69,11 @@ def _canary(
     live = observed.live.get((DEPLOYMENTS, component.name)) or {}
     ready = bool(dig(live, "status", "availableReplicas"))
     return Canary(name, canary.traffic_percent, replicas, deployed, ready, variant.runtime)
+
+
+def _awake(component: Component) -> Component:
+    """A canary never sleeps: its share of the requests goes past the interceptor, which leads to one Service alone."""
+    return replace(component, annotations=without(component.annotations, (HTTP_METRIC,)))
 
 
 def _replicas(canary: CanarySpec, stable: PredictorSpec) -> int:

@@ -17,11 +17,13 @@ from isvc.controllers.inferenceservice.components import explainer, predictor, t
 from isvc.controllers.inferenceservice.components.multinode import WorkersRefused
 from isvc.controllers.inferenceservice.components.predictor import Variant
 from isvc.controllers.inferenceservice.components.storage import ModelsRefused
+from isvc.controllers.inferenceservice.ingress import interceptor
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.planned import (
     CANARY,
     CLEANUP,
     INGRESS,
+    INTERCEPTOR,
     MODE,
     SHARED,
     Canary,
@@ -45,6 +47,7 @@ from isvc.serving.refused import Refused
 from isvc.serving.runtimes import ModelRefused, Runtime
 from isvc.serving.storage.ca_bundle import ca_bundle_copy
 from isvc.serving.workload.component import Component
+from isvc.serving.workload.http_metric import asks_for_http_metric
 
 RECOVERY: Final = 0.5
 
@@ -143,7 +146,8 @@ class _Draft:
         component = predictor.build(self.observed, variant)
         if self.observed.service.spec.canary:
             self._canary(variant)
-            component = replace(component, spec=with_fewer_replicas(component.spec, self.canaries))
+            if not asks_for_http_metric(component.annotations):  # it has as many as there are requests for
+                component = replace(component, spec=with_fewer_replicas(component.spec, self.canaries))
         if self.stop is None:
             self._deploy(names.PREDICTOR, component)
 
@@ -169,7 +173,10 @@ class _Draft:
     def ingress(self) -> None:
         """Planned on the readiness that this pass is going to report."""
         ingress, others = self.builders.ingress, self.builders.other_ingress_kinds
-        parts = ingress.plan(self.observed, self._planned(), self._readiness())
+        planned = self._planned()
+        if not self.observed.stopped and (through := interceptor.children(self.observed, planned, ingress)):
+            self.parts.append(Part(INTERCEPTOR, Want(through)))
+        parts = ingress.plan(self.observed, planned, self._readiness())
         self.parts += parts
         if others and not any(isinstance(part.answer, Hold) and part.kinds >= ingress.KINDS for part in parts):
             self.parts.append(Part(CLEANUP, Retire("the service has another ingress"), others))
@@ -177,7 +184,7 @@ class _Draft:
     def _readiness(self) -> Readiness:
         edit = StatusEdit(self.observed.status, self.observed.now)
         for deployed in self.deployed.values():
-            self.builders.workload.report(edit, deployed, self.observed.live)
+            self.builders.workload.report(edit, self.observed, deployed, self.observed.live)
         return edit.readiness()
 
     def _deploy(self, kind: str, component: Component) -> None:

@@ -9,13 +9,16 @@ from typing import Final, NamedTuple
 from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, PREDICTOR_READY, READY_OF
 from isvc.engine.plan import Child, Plan, Stop
 from isvc.kube.objects import Object
+from isvc.kube.resource import SERVICES
 from isvc.serving.runtimes import Runtime
 from isvc.serving.workload.component import Component
+from isvc.serving.workload.http_metric import HttpMetric
 
 # Parts of a plan beside the components, after which theirs are called.
 MODE: Final = "mode"
 SHARED: Final = "shared"
 CANARY: Final = "canary"
+INTERCEPTOR: Final = "interceptor"
 INGRESS: Final = "ingress"
 ALIAS: Final = "ingress alias"
 CLEANUP: Final = "cleanup"
@@ -52,18 +55,27 @@ def silent_stop(
 
 
 def condition_of(part: str) -> str:
-    return INGRESS_READY if part in (INGRESS, ALIAS) else READY_OF.get(part, PREDICTOR_READY)
+    return INGRESS_READY if part in (INTERCEPTOR, INGRESS, ALIAS) else READY_OF.get(part, PREDICTOR_READY)
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A component and the children that run it. `stop` says why there are not all of them."""
+    """A component and the children that run it. `stop` says why there are not all of them.
+
+    With a `metric` its requests go through KEDA's interceptor.
+    """
 
     kind: str
     component: Component
     children: tuple[Child, ...]
     url: str
     stop: ServiceStop | None = None
+    metric: HttpMetric | None = None
+
+    @property
+    def service(self) -> Object:
+        """The Service that leads to the component's pods."""
+        return next(child.manifest for child in self.children if child.resource == SERVICES)
 
 
 @dataclass(frozen=True, slots=True)

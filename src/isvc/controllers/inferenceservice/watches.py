@@ -15,15 +15,37 @@ from isvc.api.resources import (
 from isvc.controllers.inferenceservice.affected import Affected
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.kind import make_kind
-from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
+from isvc.controllers.inferenceservice.observe import PLACE_INDEX, SERVICE_INDEX, others_at_place
+from isvc.controllers.inferenceservice.shared_host import places_of
+from isvc.controllers.inferenceservice.status.model import NOT_CREATED
 from isvc.engine.dependents import Dependents
 from isvc.engine.reconciler import Reconciler
+from isvc.kube.conditions import conditions_of, find
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES, Resource
+from isvc.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    HORIZONTAL_POD_AUTOSCALERS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SERVICES,
+    Resource,
+)
 from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
-from isvc.serving.thirdparty import KNATIVE_SERVICES, OPENTELEMETRY_COLLECTORS, OPTIONAL, SCALED_OBJECTS
+from isvc.serving.thirdparty import (
+    INTERCEPTOR_ROUTES,
+    KNATIVE_SERVICES,
+    OPENTELEMETRY_COLLECTORS,
+    OPTIONAL,
+    REFERENCE_GRANTS,
+    SCALED_OBJECTS,
+)
+from isvc.serving.workload import scalers
+from isvc.serving.workload.http_metric import GRANTS
+from isvc.toolkit.cache import Reader
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import ChangeMapper, Controller, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
@@ -37,7 +59,7 @@ def controller(context: Context, environment: Environment) -> Controller:
     return Controller(
         "inferenceservice",
         reconciler.reconcile,
-        _watches(affected, reconciler.dependents),
+        _watches(context.cache, affected, reconciler.dependents),
         workers=WORKERS,
         reads=reads(environment),
         ignore_own_writes_for=INFERENCE_SERVICES,
@@ -50,12 +72,16 @@ def reads(environment: Environment) -> tuple[Read, ...]:
     return (
         Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
         Read(CONFIG_MAPS, namespace=environment.system_namespace),
+        Read(INFERENCE_SERVICES, indexers={PLACE_INDEX: places_of}),
+        Read(POD_DISRUPTION_BUDGETS, labels=SERVICE),
+        Read(REFERENCE_GRANTS, labels=",".join(f"{key}={value}" for key, value in GRANTS.items()), optional=True),
         Read(HORIZONTAL_POD_AUTOSCALERS),  # repaired, but their changes trigger nothing
         Read(TRAINED_MODELS, optional=True),
+        Read(ENDPOINT_SLICES, labels=scalers.SELECTOR, indexers={scalers.INDEX: scalers.scaler_of_slice}),
     )
 
 
-def _watches(affected: Affected, dependents: Dependents) -> Sequence[Watch]:
+def _watches(reader: Reader, affected: Affected, dependents: Dependents) -> Sequence[Watch]:
     owner = owner_of(INFERENCE_SERVICES)
     shared = (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS)
 
@@ -71,16 +97,26 @@ def _watches(affected: Affected, dependents: Dependents) -> Sequence[Watch]:
 
     return (
         Watch(INFERENCE_SERVICES),
+        Watch(INFERENCE_SERVICES, to=lambda service: others_at_place(service, reader), past=False),
         Watch(DEPLOYMENTS, to=owner),
         Watch(SERVICES, to=owner),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
         *(Watch(kind, to=owner, optional=kind in OPTIONAL) for kind in INGRESS_KINDS),
-        Watch(SCALED_OBJECTS, to=owner, when=spec_changed, optional=True),
+        Watch(SCALED_OBJECTS, to=owner, when=_scaling_changed, optional=True),
+        Watch(ENDPOINT_SLICES, on_change=affected.by_scalers),
+        Watch(INTERCEPTOR_ROUTES, to=owner, when=spec_changed, optional=True),
         Watch(OPENTELEMETRY_COLLECTORS, to=owner, optional=True),
+        Watch(POD_DISRUPTION_BUDGETS, to=owner, when=spec_changed),
         Watch(PODS, to=_service_keys_of_pod, when=_model_progressed),
         *(Watch(kind, on_change=dependents_on(kind), optional=not kind.namespaced) for kind in shared),
         Watch(CONFIG_MAPS, on_change=affected.by_settings),
     )
+
+
+def _scaling_changed(before: Object | None, after: Object | None) -> bool:
+    """Returns whether KEDA says something else of it; when it was last active is nothing to look at."""
+    said = [find(conditions_of(each or {}), "Ready") for each in (before, after)]
+    return spec_changed(before, after) or said[0] != said[1]
 
 
 def _model_progressed(before: Object | None, after: Object | None) -> bool:
@@ -92,12 +128,14 @@ def _model_progressed(before: Object | None, after: Object | None) -> bool:
 
 
 def _crashes(pod: Object) -> list[str]:
-    """Returns what each container that is waiting to be started again said when it ended."""
-    return [
-        str(dig(status, "lastState", "terminated", "message"))
-        for status in dig(pod, "status", "containerStatuses") or ()
-        if dig(status, "state", "waiting", "reason") == "CrashLoopBackOff"
-    ]
+    """Returns what each container that waits to be started again said when it ended, or why it cannot be created."""
+    statuses = dig(pod, "status", "containerStatuses") or ()
+    said = {
+        "CrashLoopBackOff": ("lastState", "terminated", "message"),
+        **dict.fromkeys(NOT_CREATED, ("state", "waiting", "message")),
+    }
+    waiting = ((status, said.get(dig(status, "state", "waiting", "reason") or "")) for status in statuses)
+    return [str(dig(status, *path)) for status, path in waiting if path]
 
 
 def _service_of_pod(pod: Object) -> Iterable[str]:

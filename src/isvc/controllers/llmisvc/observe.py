@@ -24,6 +24,7 @@ from isvc.kube.objects import Key, Object, deep_copy, labels_of, name_of, namesp
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
+    ENDPOINT_SLICES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     SERVICE_ACCOUNTS,
@@ -44,6 +45,7 @@ from isvc.serving.thirdparty import (
     LEADER_WORKER_SETS,
     SCALED_OBJECTS,
 )
+from isvc.serving.workload.scalers import INDEX, find_away
 from isvc.toolkit.cache import OWNER, Reader
 
 POD_INDEX: Final = "llm service"
@@ -102,6 +104,7 @@ class Observer:
             ca_bundle=reader.get(CONFIG_MAPS, bundle, self._system_namespace) if bundle else None,
             accounts=lambda name: reader.get(SERVICE_ACCOUNTS, name, namespace_of(raw)),
             server_version=answers[ServerVersion()] if storage.oci_mode == "native" else None,
+            away=find_away(lambda scaler: reader.by_index(ENDPOINT_SLICES, INDEX, scaler)),
             is_reread=self._is_unwatched(merged.scheduler_config_map),
         )
 

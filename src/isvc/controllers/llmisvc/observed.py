@@ -91,7 +91,7 @@ class Observed(engine.Observed):
     """`accounts` finds service accounts of the namespace by name. `pins` are the names that presets keep.
 
     `server_version` is (major, minor), known only where it matters. `is_reread` is set where something was read that no
-    watch reports edits of.
+    watch reports edits of. `away` are those of KEDA that do not run.
     """
 
     merged: Merged
@@ -110,6 +110,7 @@ class Observed(engine.Observed):
     environment: Environment = field(default_factory=Environment)
     server_version: tuple[str, str] | None = None
     is_reread: bool = False
+    away: frozenset[str] = frozenset()
 
     @property
     def spec(self) -> LLMInferenceServiceSpec:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
+from isvc.api.annotations import WAKE_ON_REQUEST
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.kind import make_kind
 from isvc.controllers.llmisvc.observe import POD_INDEX, service_of_pod
@@ -21,13 +22,15 @@ from isvc.controllers.llmisvc.router.observe import (
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
 from isvc.engine.dependents import Dependents
 from isvc.engine.reconciler import Reconciler
-from isvc.kube.objects import Key, Object, dig, namespace_of
+from isvc.kube.objects import Key, Object, annotations_of, dig, namespace_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
     DEPLOYMENTS,
+    ENDPOINT_SLICES,
     HORIZONTAL_POD_AUTOSCALERS,
+    POD_DISRUPTION_BUDGETS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
@@ -49,6 +52,7 @@ from isvc.serving.thirdparty import (
     LEADER_WORKER_SETS,
     SCALED_OBJECTS,
 )
+from isvc.serving.workload import scalers
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
@@ -83,7 +87,7 @@ def reads(environment: Environment) -> tuple[Read, ...]:
     """
     system_namespace = environment.system_namespace
     services = {**INDEXERS, CONFIG_INDEX: config_indexer(environment.preset_prefix)}
-    labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, CLUSTER_ROLE_BINDINGS)
+    labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS)
     return (
         Read(LLM_INFERENCE_SERVICES, indexers=services),
         *(Read(resource, namespace=system_namespace) for resource in _OF_ALL_SERVICES),
@@ -94,6 +98,7 @@ def reads(environment: Environment) -> tuple[Read, ...]:
         Read(SERVICES, indexers=SERVICE_INDEXERS),
         Read(PODS, labels=OURS, transform=_addresses, indexers={POD_INDEX: _service_names_of_pod}),
         *(Read(resource, labels=OURS) for resource in labelled),
+        Read(ENDPOINT_SLICES, labels=scalers.SELECTOR, indexers={scalers.INDEX: scalers.scaler_of_slice}),
     )
 
 
@@ -129,6 +134,10 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
     def everybody(_: Object) -> Iterable[Key]:
         return cache.all_keys(LLM_INFERENCE_SERVICES)
 
+    def sleepers(_: Object) -> Iterable[Key]:
+        services = ((key, cache.get(LLM_INFERENCE_SERVICES, key.name, key.namespace)) for key in everybody(_))
+        return (key for key, service in services if service and WAKE_ON_REQUEST in annotations_of(service))
+
     owned = (DEPLOYMENTS, SERVICES, SECRETS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, HORIZONTAL_POD_AUTOSCALERS)
     owned_if_there = (LEADER_WORKER_SETS, SCALED_OBJECTS, RESOURCE_CLAIM_TEMPLATES)
     shared = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
@@ -141,6 +150,8 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
         *(Watch(resource, to=owner, delay=TOGETHER) for resource in owned),
         *(Watch(resource, to=owner, optional=True, delay=TOGETHER) for resource in (*owned_if_there, *shared)),
         *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
+        Watch(POD_DISRUPTION_BUDGETS, to=owner, when=spec_changed),
+        Watch(ENDPOINT_SLICES, to=sleepers, when=scalers.availability_changed),
         Watch(SERVICES, to=dependents(SERVICES)),
         Watch(SERVICES, to=behind_gateway),
         Watch(CONFIG_MAPS, to=dependents(CONFIG_MAPS)),

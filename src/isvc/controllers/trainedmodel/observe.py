@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from isvc.api import InferenceService
+from isvc.api.codec import DecodeError
 from isvc.api.completion import read, read_other
 from isvc.api.defaults.inferenceservice import default_stored
 from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
@@ -44,10 +46,19 @@ def observe(reader: Reader, raw: Object, answers: Answers, now: str) -> Observed
         model=model,
         service=None if service is None else read_other(InferenceService, default_stored(service)),
         is_service_ready=service is not None and is_ready(service),
-        siblings=tuple(map(TrainedModel.decode, reader.list(TRAINED_MODELS, namespace))),
+        siblings=tuple(_readable(reader.list(TRAINED_MODELS, namespace))),
         answers=answers,
         now=now,
     )
+
+
+def _readable(models: Iterable[Object]) -> Iterator[TrainedModel]:
+    """Yields the models that can be read: a malformed one says so in its own status, and holds up no other."""
+    for raw in models:
+        try:
+            yield read(TrainedModel, raw)[1]
+        except DecodeError:
+            continue
 
 
 def model_config(service: str, namespace: str) -> Stored:

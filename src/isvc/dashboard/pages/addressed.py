@@ -22,10 +22,15 @@ def addressed_service(view: ClusterView, request: web.Request) -> tuple[Resource
     """Returns the service that a request names. Raises 404 for what is not there, any more or at all."""
     matched = request.match_info
     resource = kinds.resource_called(matched["kind"])
-    service = view.service(Place(matched["kind"], matched["namespace"], matched["name"]))
+    service = view.service(Place(matched["kind"], addressed_namespace(request), matched["name"]))
     if resource is None or service is None:
         raise web.HTTPNotFound
     return resource, service
+
+
+def addressed_namespace(request: web.Request) -> str:
+    """Returns the namespace that a request names, where a dash is none."""
+    return request.match_info["namespace"].removeprefix("-")  # no name begins with one
 
 
 def addressed_resource(request: web.Request) -> Resource:

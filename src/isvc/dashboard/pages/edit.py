@@ -14,7 +14,7 @@ from isvc.insight.operations import NotPossible, edits
 from isvc.insight.operations.edits import Edit
 from isvc.insight.operations.history import read_history
 from isvc.insight.rendering.effective import MERGED
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.resource import Resource
 
 
@@ -64,7 +64,7 @@ async def _requested_edit(view: ClusterView, resource: Resource, service: Object
         case "canary":
             return edits.shift_traffic(resource, service, _number(form, "percent"))
         case "undo":
-            fresh = await view.client.get(resource, name_of(service), service["metadata"]["namespace"])
+            fresh = await view.client.get(resource, name_of(service), namespace_of(service))
             return edits.undo(await read_history(view.client, resource, fresh))
         case "delete":
             return edits.delete(resource, service, form.get("confirm", ""))

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from isvc.dashboard.cluster.view import ClusterView
 from isvc.dashboard.cluster.views_in_use import Views
-from isvc.dashboard.pages.addressed import OBJECT, SERVICE, addressed_resource, addressed_service
+from isvc.dashboard.pages.addressed import OBJECT, SERVICE, addressed_namespace, addressed_resource, addressed_service
 from isvc.dashboard.pages.live import Event, stream
 from isvc.dashboard.pages.rendering import Page, render, respond
 from isvc.dashboard.views.history import history_page
@@ -83,9 +83,8 @@ class ServicePages:
 
     async def _object(self, request: web.Request) -> web.Response:
         resource = addressed_resource(request)
-        namespace = request.match_info["namespace"] if resource.namespaced else ""
         async with self._views.use(request) as view:
-            obj = await view.client.get(resource, request.match_info["name"], namespace)
+            obj = await view.client.get(resource, request.match_info["name"], addressed_namespace(request))
         fit = presentable(resource.typed(obj))
         more = {"yaml": dump(fit), "kind": resource.kind, "managed": _managers(obj)}
         return respond(request, Page("object.html", f"{resource.kind} {name_of(obj)}", fit, around=more))
@@ -104,7 +103,7 @@ def page_header(view: ClusterView, resource: Resource, service: Object) -> dict[
 
 async def service_events(view: ClusterView, request: web.Request) -> AsyncGenerator[Event, None]:
     """Yields the page anew whenever something in its namespace has changed it."""
-    changes = view.changes_in(request.match_info["namespace"])
+    changes = view.changes_in(addressed_namespace(request))
     before: tuple[ServicePage | None, str] = None, ""
     while True:
         count, started = changes.count, view.clock.monotonic()

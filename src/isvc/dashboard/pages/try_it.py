@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import orjson
 from aiohttp import web
@@ -25,7 +26,9 @@ from isvc.dashboard.pages.rendering import Page, pretty, render, respond, wants_
 from isvc.dashboard.pages.service import page_header, page_of
 from isvc.insight.operations import NotPossible
 from isvc.insight.operations.endpoint import Endpoint, find_endpoint
-from isvc.kube.objects import Object, dig, name_of
+from isvc.insight.operations.signature import sample_from_model
+from isvc.kube.objects import Object, dig, name_of, uid_of
+from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
 
@@ -65,6 +68,7 @@ class TryPages:
         self._views = views
         self._clock = clock or SystemClock()
         self._prepared: dict[str, Prepared] = {}
+        self._worked: WeakKeyDictionary[ClusterView, dict[str, dict[str, Any]]] = WeakKeyDictionary()
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -76,7 +80,7 @@ class TryPages:
     async def _form(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
-            body = SAMPLES.get(request.query.get("sample", "")) or sample_request(resource, service)
+            body = SAMPLES.get(request.query.get("sample", "")) or await self._first_request(view, resource, service)
             return respond(request, page_of(view, resource, service, "try.html", {"request": body, "answer": None}))
 
     async def _send(self, request: web.Request) -> web.Response:
@@ -90,12 +94,32 @@ class TryPages:
                 fragment = render("try_stream.html", path=f"{request.path}/{number}", curl=target.curl(body))
                 return web.Response(text=fragment, content_type="text/html")
             answer = await self._answer(Prepared(target, {**body, "stream": False} if "stream" in body else body), view)
+            if not answer.failed:
+                self._remember(view, service, body)
             shown = {"request": body, "answer": answer}
             if "HX-Request" in request.headers and not wants_json(request):
                 return web.Response(text=render("answer.html", answer=answer), content_type="text/html")
             return respond(
                 request, Page("try.html", name_of(service), shown, around=page_header(view, resource, service))
             )
+
+    async def _first_request(self, view: ClusterView, resource: Resource, service: Object) -> dict[str, Any]:
+        """Returns the last request that worked, or one that fits what the model says of its inputs, or a sample."""
+        if (worked := self._worked.get(view, {}).get(uid_of(service))) is not None:
+            return worked
+        sample = sample_request(resource, service)
+        if sample is CHAT or not is_ready(service):
+            return sample
+        direct = self._views.asks_directly
+        return await sample_from_model(view.client, service, v1=sample is V1, direct=direct) or sample
+
+    def _remember(self, view: ClusterView, service: Object, body: dict[str, Any]) -> None:
+        """Keeps what worked, for those who see the same of the cluster."""
+        worked = self._worked.setdefault(view, {})
+        worked.pop(uid_of(service), None)
+        worked[uid_of(service)] = body
+        if len(worked) > MOST_PREPARED:
+            del worked[next(iter(worked))]
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         prepared = self._prepared.pop(request.match_info["number"], None)

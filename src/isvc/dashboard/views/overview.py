@@ -69,5 +69,5 @@ def overview(rows: Iterable[Row], question: Question) -> Overview:
         page=page,
         pages=pages,
         counts={str(each): states[each] for each in State if states[each]},
-        namespaces=tuple(sorted({row.place.namespace for row in everything})),
+        namespaces=tuple(sorted({row.place.namespace for row in everything} - {""})),
     )

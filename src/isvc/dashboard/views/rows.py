@@ -43,7 +43,7 @@ class Place:
 
     @property
     def path(self) -> str:
-        return f"/services/{self.kind}/{self.namespace}/{self.name}"
+        return f"/services/{self.kind}/{self.namespace or '-'}/{self.name}"
 
     @property
     def id(self) -> str:

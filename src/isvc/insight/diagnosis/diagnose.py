@@ -8,6 +8,7 @@ from typing import Final
 
 from isvc.insight.diagnosis import container_causes as container
 from isvc.insight.diagnosis import edit_causes as edits
+from isvc.insight.diagnosis import model_causes as model
 from isvc.insight.diagnosis import service_causes as service
 from isvc.insight.diagnosis import traffic_causes as traffic
 from isvc.insight.diagnosis import workload_causes as workload
@@ -35,21 +36,24 @@ BLOCKING: Final[tuple[tuple[Cause, ...], ...]] = (
     (service.bad_config, service.not_planned),
     (service.name_taken, service.child_refused),
     (workload.pods_refused,),
+    (model.not_cached, model.download_failed, model.downloading),
     CONTAINERS,
     (traffic.gateway, traffic.route_refused),
-    (workload.knative,),
+    (workload.knative, workload.scaler_away),
     (service.malformed_status, service.not_reconciled, container.starting),
     (workload.autoscaler,),
 )
 SUSPICIOUS: Final[tuple[Cause, ...]] = (
     workload.old_revision,
     workload.too_few,
+    workload.scaler_away,
     workload.autoscaler,
     workload.at_limit,
     traffic.gateway,
     service.bad_config,
     edits.children_outdated,
     edits.pods_outdated,
+    model.download_failed,
 )
 
 

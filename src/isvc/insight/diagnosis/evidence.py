@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from isvc.insight.diagnosis.finding import Finding
 from isvc.kube.conditions import conditions_of, find
 from isvc.kube.objects import Key, Object, dig, name_of, uid_of
 from isvc.kube.readiness import is_ready
+from isvc.kube.resource import Resource
 
 
 class Outdated(NamedTuple):
@@ -34,6 +35,9 @@ class Evidence:
     `config`    what is wrong with the configuration, if anything is
     `gateways`  the gateways that routes name; None for one that does not exist
     `sources`   what else the service is planned from: the configuration, its runtime, presets
+    `cache`     the cache that the service's model comes from, or the service itself if it is one
+    `lists`     the LocalModelNodes whose list has the model of that cache
+    `unread`    kinds that this user may not read
     `outdated`  children and pods that would be something else if they were written now
     `recently`  the time after which a change is so young that what it says may pass
     """
@@ -51,6 +55,9 @@ class Evidence:
     config: str = ""
     gateways: Mapping[Key, Object | None] = field(default_factory=dict)
     sources: Sequence[Object] = ()
+    cache: Object | None = None
+    lists: Sequence[Object] = ()
+    unread: Collection[Resource] = ()
     outdated: Sequence[Outdated] = ()
     recently: str = "9999"
 

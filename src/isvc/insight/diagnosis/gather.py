@@ -14,6 +14,7 @@ from isvc.insight.diagnosis.dry_runs import DryRuns, outdated_children, outdated
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Place
 from isvc.insight.diagnosis.intent import plan_for
+from isvc.insight.diagnosis.model_causes import cache_of, lists_of
 from isvc.insight.diagnosis.pods import pods_of
 from isvc.insight.diagnosis.snapshot import OWNED, Snapshot, take
 from isvc.insight.diagnosis.traffic_causes import parents
@@ -65,6 +66,9 @@ async def gather(client: Client, service: Object, snapshot: Snapshot, dry_runs: 
         sources=snapshot.find_all(intent.sources),
         recently=timestamp(SystemClock().now() - RECENT),
         gateways=_gateways(snapshot),
+        cache=cache_of(service, snapshot.objects),
+        lists=lists_of(service, snapshot.objects),
+        unread=snapshot.unread,
     )
     if evidence.problem or evidence.taken:
         return evidence

@@ -54,6 +54,8 @@ async def plan_for(client: Client, snapshot: Snapshot, service: Object) -> Inten
         return Intent(problem=Finding("InvalidSpec", str(error), remedy))
     except Forbidden as error:
         return _unreadable(error.message)
+    if planned.stop is not None and planned.stop.missing in snapshot.unread:
+        return _unreadable(f"you may not read {planned.stop.missing.plural}")
     return Intent(
         planned.wanted(),
         _problem(planned.stop) if planned.stop else None,

@@ -13,6 +13,7 @@ from isvc.api.resources import (
     CLUSTER_STORAGE_CONTAINERS,
     INFERENCE_SERVICES,
     LLM_INFERENCE_SERVICE_CONFIGS,
+    LOCAL_MODEL_NODE_GROUPS,
     SERVING_RUNTIMES,
 )
 from isvc.engine.plan import Child, Reference
@@ -67,6 +68,7 @@ _OF_MANY_SERVICES: Final = frozenset({*OWNED, PODS, EVENTS, *(row.resource for r
 _OF_THE_CLUSTER: Final = (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
+    LOCAL_MODEL_NODE_GROUPS,
     GATEWAYS,
     GATEWAY_CLASSES,
     *(resource for resource in _OURS if not resource.namespaced),

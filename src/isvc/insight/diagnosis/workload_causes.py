@@ -8,8 +8,9 @@ from dataclasses import replace
 from isvc.insight.diagnosis.evidence import Evidence, condition
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.diagnosis.service_causes import refusal
-from isvc.kube.conditions import TRUE
+from isvc.kube.conditions import TRUE, conditions_of
 from isvc.kube.objects import Object, annotations_of, dig, name_of
+from isvc.serving.workload.scalers import said_of_scaling
 
 _REVISION = "deployment.kubernetes.io/revision"
 
@@ -79,6 +80,12 @@ def autoscaler(evidence: Evidence) -> Iterator[Finding]:
                     evidence.chain_to(scaler),
                 )
                 break
+
+
+def scaler_away(evidence: Evidence) -> Iterator[Finding]:
+    """Those are away on whom a service relies that sleeps: nobody wakes it, or scales it."""
+    if said := said_of_scaling(conditions_of(evidence.service)):
+        yield Finding(*said)
 
 
 def at_limit(evidence: Evidence) -> Iterator[Finding]:

@@ -77,6 +77,26 @@ class Endpoint:
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise self._failure(error) from None
 
+    async def get(self, client: Client, within: float, most: int = MOST) -> bytes:
+        """Returns what is there. Raises Unanswered."""
+        import aiohttp
+
+        try:
+            if not self.direct:
+                if not self.proxy:
+                    raise Unanswered(f"{self.url} can be asked directly alone")
+                return self._refuse_long(await client.request_bytes("GET", self.proxy, within=within), most)
+            async with self._session(within) as session:
+                asked = session.get(self._target(), headers=dict(self.headers), allow_redirects=False)
+                async with asked as answer:
+                    content = await _read_at_most(answer.content.iter_any(), most)
+                    self._check(answer.status, answer.headers.get("Location", ""), content)
+                    return self._refuse_long(content, most)
+        except (ApiError, ClusterError) as error:
+            raise Unanswered(str(error)) from None
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise self._failure(error) from None
+
     async def stream(self, body: dict[str, Any], within: float) -> AsyncGenerator[str, None]:
         """Yields the text of server-sent events, piece by piece."""
         import aiohttp
@@ -106,7 +126,12 @@ class Endpoint:
         try:
             async with client.post_stream(self.proxy, orjson.dumps(body), within) as pieces:
                 return self._refuse_long(await _read_at_most(pieces, most), most)
-        except (ApiError, ClusterError) as error:
+        except ApiError as error:
+            if not error.is_status:  # the service's own words, which the API server passed on
+                self._check(error.status_code, "", error.message.encode())
+            refused = f"the request through the API server failed: {' '.join(str(error).split())}"
+            raise Unanswered(f"{after}; {refused}" if after else refused) from None
+        except ClusterError as error:
             refused = f"the request through the API server failed: {' '.join(str(error).split())}"
             raise Unanswered(f"{after}; {refused}" if after else refused) from None
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from isvc.api.kinds import NAMED
+from isvc.api.resources import MODEL_CACHES
 from isvc.insight.operations import NotPossible
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import name_of
@@ -46,6 +47,8 @@ async def find(client: Client, name: str, namespace: str) -> tuple[Resource, Obj
     answers = await asyncio.gather(*asked, return_exceptions=True)
     _raise_unless_answered(answers)
     matches = [(resource, obj) for resource, obj in zip(kinds, answers, strict=True) if isinstance(obj, dict)]
+    # A cache is often called like the service of its model: a bare name means the service.
+    matches = [each for each in matches if each[0] not in MODEL_CACHES] or matches
     if not matches:
         raise NotPossible(_absent(kinds, rest, namespace, await list_all(client, namespace, kinds)))
     if len(matches) > 1:

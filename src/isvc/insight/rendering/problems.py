@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isvc.api.annotations import is_stopped
-from isvc.api.resources import GROUP
+from isvc.api.resources import GROUP, MODEL_CACHES
 from isvc.insight.rendering.documents import Document
 from isvc.insight.simulation.kinds import KINDS
 from isvc.insight.simulation.simulation import Simulation
@@ -52,4 +52,6 @@ def unready(simulation: Simulation, resource: Resource, document: Object) -> str
     failure = dig(live, "status", "modelStatus", "lastFailureInfo", "message")
     conditions = conditions_of(live)
     said = (each["message"] for each in conditions if each.get("status") != "True" and each.get("message"))
-    return next(filter(None, (*crashes, failure, *events, *said)), "it does not become ready")
+    # A cache fills as nodes download, of which there are none here.
+    unexplained = "" if resource in MODEL_CACHES else "it does not become ready"
+    return next(filter(None, (*crashes, failure, *events, *said)), unexplained)

@@ -15,6 +15,7 @@ from isvc.serving.thirdparty import (
     INFERENCE_POOLS_V1ALPHA2,
     KNATIVE_SERVICES,
     LEADER_WORKER_SETS,
+    SCALED_OBJECTS,
 )
 
 CONTROLLER: Final = "isvc.dev/simulated"
@@ -32,6 +33,7 @@ class Platform:
             KNATIVE_SERVICES: self._knative_service,
             GATEWAYS: _gateway,
             HTTP_ROUTES: _route,
+            SCALED_OBJECTS: _scaled_object,
             INFERENCE_POOLS: lambda pool: {"parents": self._accepted_parents(pool)},
             INFERENCE_POOLS_V1ALPHA2: lambda pool: {"parent": self._accepted_parents(pool)},
         }
@@ -83,6 +85,11 @@ def _leader_worker_set(workers: Object) -> Object:
         **dict.fromkeys(("replicas", "readyReplicas", "updatedReplicas"), count),
         "conditions": [_condition("Available", "AllGroupsReady")],
     }
+
+
+def _scaled_object(scaled: Object) -> Object:
+    at_rest = [{**_condition(kind), "status": "False"} for kind in ("Active", "Fallback", "Paused")]
+    return {"conditions": [_condition("Ready", "ScaledObjectReady"), *at_rest]}
 
 
 def _gateway(gateway: Object) -> Object:

@@ -27,6 +27,7 @@ class TabularModel(Model):
         self.model_dir = Path(model_dir)
         self.nthread = nthread
         self._ask: Callable[[Any], Any] | None = None
+        self.features = 0  # how many a row has, where the model knows
 
     def load(self) -> bool:
         self.load_file(model_file(self.model_dir, self.endings))
@@ -50,6 +51,9 @@ class TabularModel(Model):
 
     def columns(self) -> list[str] | None:
         return None
+
+    def input_types(self) -> list[dict[str, Any]]:
+        return [{"name": "input-0", "datatype": "FP64", "shape": [-1, self.features]}] if self.features else []
 
     def predict(self, payload: Any, headers: Headers) -> Result:
         rows = rows_of(payload, self.columns())
@@ -75,6 +79,7 @@ class SklearnModel(TabularModel):
         model = joblib.load(path)
         if not hasattr(model, "predict"):
             raise ModelFileError(f"{path.name} holds a {type(model).__name__}, which has no predict method")
+        self.features = int(getattr(model, "n_features_in_", 0))
         wants_proba = os.environ.get("PREDICT_PROBA", "false").lower() == "true"
         ask: Callable[[Any], Any] = (
             model.predict_proba if wants_proba and hasattr(model, "predict_proba") else model.predict
@@ -90,6 +95,7 @@ class XGBoostModel(TabularModel):
         import xgboost
 
         booster = xgboost.Booster(params={"nthread": self.nthread}, model_file=str(path))
+        self.features = int(booster.num_features())
         return lambda rows: booster.predict(xgboost.DMatrix(rows, nthread=self.nthread))
 
 
@@ -103,6 +109,7 @@ class LightGBMModel(TabularModel):
 
         booster = lightgbm.Booster(params={"nthread": self.nthread}, model_file=str(path))
         self._names = booster.feature_name()
+        self.features = int(booster.num_feature())
         return lambda rows: booster.predict(rows, num_threads=self.nthread)
 
     def columns(self) -> list[str] | None:

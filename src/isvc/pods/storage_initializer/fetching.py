@@ -235,7 +235,9 @@ class Room:
 
 
 def expect_room(folder: Path, size: int) -> None:
-    """Fails at once rather than after an hour."""
+    """Fails at once rather than after an hour. A node that keeps models says what is left for this one."""
+    if (limit := os.environ.get("STORAGE_MAX_BYTES", "")).isdecimal() and size > int(limit):
+        raise NoSpace(f"the model needs {amount(size)}, but {amount(int(limit))} are left of the storageLimit")
     if size > (free := _free(folder)):
         raise NoSpace(f"the model needs {amount(size)}, but {folder} has {amount(free)} left")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from msgspec.inspect import CollectionType, Field, StructType, Type, UnionType
@@ -38,8 +38,6 @@ from isvc.serving.config.sections import (
 
 CONFIG_MAP: Final = "inferenceservice-config"
 
-S = TypeVar("S", bound=Section)
-
 type_info = cache(msgspec.inspect.type_info)
 
 
@@ -53,9 +51,22 @@ class ConfigError(ValueError):
         self.key = key
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
+VARIANT_AUTOSCALER: Final = "autoscaling-wva-controller-config"
+_SECTION_NAMES: Final = {
+    "storage_initializer": "storageInitializer",
+    "metrics_aggregator": "metricsAggregator",
+    "local_model": "localModel",
+    "inference_service": "inferenceService",
+    "multi_node": "multiNode",
+    "opentelemetry_collector": "opentelemetryCollector",
+    "variant_autoscaler": VARIANT_AUTOSCALER,
+}
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, rename=_SECTION_NAMES):
     """Every section, with defaults filled in."""
 
+    inference_service: InferenceServiceConfig = InferenceServiceConfig().complete()
     explainers: ExplainersConfig = ExplainersConfig()
     storage_initializer: StorageInitializerConfig = StorageInitializerConfig()
     credentials: CredentialsConfig = CredentialsConfig()
@@ -68,7 +79,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     metrics_aggregator: MetricsAggregatorConfig = MetricsAggregatorConfig()
     local_model: LocalModelConfig = LocalModelConfig()
     security: SecurityConfig = SecurityConfig()
-    inference_service: InferenceServiceConfig = InferenceServiceConfig().complete()
     service: ServiceConfig = ServiceConfig()
     multi_node: MultiNodeConfig = MultiNodeConfig()
     opentelemetry_collector: OpenTelemetryCollectorConfig = OpenTelemetryCollectorConfig()
@@ -79,63 +89,30 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def parse(cls, data: Mapping[str, str]) -> Config:
         """Returns the configuration of a ConfigMap's `data`. Sections that are not there have their defaults."""
-        inference_service = _section(data, "inferenceService", InferenceServiceConfig)
-        return cls(
-            explainers=_section(data, "explainers", ExplainersConfig),
-            storage_initializer=_section(data, "storageInitializer", StorageInitializerConfig),
-            credentials=_section(data, "credentials", CredentialsConfig),
-            ingress=_section(data, "ingress", IngressConfig).complete(),
-            logger=_section(data, "logger", LoggerConfig),
-            batcher=_section(data, "batcher", BatcherConfig),
-            agent=_section(data, "agent", AgentConfig),
-            router=_section(data, "router", RouterConfig),
-            deploy=_section(data, "deploy", DeployConfig).complete(),
-            metrics_aggregator=_section(data, "metricsAggregator", MetricsAggregatorConfig),
-            local_model=_section(data, "localModel", LocalModelConfig),
-            security=_section(data, "security", SecurityConfig),
-            inference_service=inference_service.complete(),
-            service=_section(data, "service", ServiceConfig),
-            multi_node=_section(data, "multiNode", MultiNodeConfig),
-            opentelemetry_collector=_section(data, "opentelemetryCollector", OpenTelemetryCollectorConfig),
-            autoscaler=_section(data, "autoscaler", AutoscalerConfig),
-            scheduler=_section(data, "scheduler", SchedulerConfig),
-            variant_autoscaler=(
-                _section(data, VARIANT_AUTOSCALER, VariantAutoscalerConfig) if VARIANT_AUTOSCALER in data else None
-            ),
-        )
+        known = (info for info in struct_fields(type_info(cls)) if info.encode_name in data)
+        return cls(**{info.name: _section(info, data[info.encode_name]) for info in known})
 
 
-VARIANT_AUTOSCALER: Final = "autoscaling-wva-controller-config"
-_SECTION_NAMES: Final = {
-    "storage_initializer": "storageInitializer",
-    "metrics_aggregator": "metricsAggregator",
-    "local_model": "localModel",
-    "inference_service": "inferenceService",
-    "multi_node": "multiNode",
-    "opentelemetry_collector": "opentelemetryCollector",
-    "variant_autoscaler": VARIANT_AUTOSCALER,
-}
 _OTHERS: Final = ("_example",)
 
 
-def _section(data: Mapping[str, str], name: str, kind: type[S]) -> S:
-    if name not in data:
-        return kind()
+def _section(info: Field, text: str) -> Any:
+    name, kind = info.encode_name, _struct(info.type)
+    assert kind is not None
     try:
-        section = msgspec.convert(_respell(_read(name, data[name]), type_info(kind)), kind)
+        section: Any = msgspec.convert(_respell(_read(name, text), kind), kind.cls)
     except msgspec.ValidationError as error:
         key, problem = locate(error)
         raise ConfigError(name, key, problem.replace("Expected", "must be").replace("`", "")) from None
     for path, part in _parts(section, ""):
         if found := part.problem():
             raise ConfigError(name, path + found[0], found[1])
-    return section
+    return section.complete()
 
 
 def unknown_keys(data: Mapping[str, str]) -> list[str]:
     """Returns the keys of a ConfigMap that can be parsed which say nothing to anybody, such as misspelled ones."""
-    sections = {info.encode_name: info.type for info in struct_fields(type_info(Config))}
-    known = {_SECTION_NAMES.get(name, name): found for name, found in sections.items()}
+    known = {info.encode_name: info.type for info in struct_fields(type_info(Config))}
     strange = [name for name in data if name not in known and name not in _OTHERS]
     found = (_unknown(_read(name, text), known[name], f"{name}.") for name, text in data.items() if name in known)
     return [*strange, *(key for keys in found for key in keys)]
@@ -186,8 +163,13 @@ def _unknown(value: object, kind: Type, path: str) -> Iterator[str]:
 
 def struct_fields(kind: Type) -> tuple[Field, ...]:
     """Returns the fields of a struct, or of the one that may be missing; none for anything else."""
+    found = _struct(kind)
+    return found.fields if found is not None else ()
+
+
+def _struct(kind: Type) -> StructType | None:
     kinds = kind.types if isinstance(kind, UnionType) else (kind,)
-    return next((each.fields for each in kinds if isinstance(each, StructType)), ())
+    return next((each for each in kinds if isinstance(each, StructType)), None)
 
 
 def _parts(section: Section, path: str) -> list[tuple[str, Section]]:

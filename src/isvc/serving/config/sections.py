@@ -6,7 +6,7 @@ Attribute names are the sections' own keys in snake_case. Empty strings mean "no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, dataclass_transform
+from typing import Any, NamedTuple, Self, dataclass_transform
 
 import msgspec
 
@@ -32,6 +32,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def problem(self) -> tuple[str, str] | None:
         return None
+
+    def complete(self) -> Self:
+        """Returns the section as it is used, with what is filled in where nothing is set."""
+        return self
 
 
 class Resources(Section):
@@ -165,8 +169,7 @@ class IngressConfig(Section):
         """Whether services in Standard mode are reached at a path, which is cut off on the way to them."""
         return self.path_based_url and self.enable_gateway_api and bool(self.path_template)
 
-    def complete(self) -> IngressConfig:
-        """Returns the section with defaults where nothing is set."""
+    def complete(self) -> Self:
         return msgspec.structs.replace(
             self,
             knative_local_gateway_service=self.knative_local_gateway_service or self.local_gateway_service,
@@ -216,9 +219,19 @@ class RolloutStrategyConfig(Section):
     default_rollout: RolloutConfig | None = None
 
 
+class DisruptionBudgetConfig(Section):
+    max_unavailable: str = ""
+
+    def problem(self) -> tuple[str, str] | None:
+        if self.max_unavailable and not allows_disruption(self.max_unavailable):
+            return "maxUnavailable", f"{ALLOWS_DISRUPTION}, got {self.max_unavailable!r}"
+        return None
+
+
 class DeployConfig(Section):
     default_deployment_mode: str = ""
     deployment_rollout_strategy: RolloutStrategyConfig | None = None
+    pod_disruption_budget: DisruptionBudgetConfig = DisruptionBudgetConfig()  # ours
 
     @property
     def default_mode(self) -> DeploymentMode:
@@ -233,7 +246,7 @@ class DeployConfig(Section):
             return "defaultDeploymentMode", f"must be one of {modes}, got {self.default_deployment_mode!r}"
         return None
 
-    def complete(self) -> DeployConfig:
+    def complete(self) -> Self:
         """Returns the section with today's name of the mode."""
         return msgspec.structs.replace(self, default_deployment_mode=current_name(self.default_deployment_mode))
 
@@ -264,7 +277,7 @@ class InferenceServiceConfig(Section):
     service_label_disallowed_list: tuple[str, ...] = ()
     resource: Resources = Resources()
 
-    def complete(self) -> InferenceServiceConfig:
+    def complete(self) -> Self:
         return msgspec.structs.replace(
             self,
             service_annotation_disallowed_list=(
@@ -295,9 +308,40 @@ class OpenTelemetryCollectorConfig(Section):
     resource: Resources = Resources()
 
 
+class ServiceAddress(NamedTuple):
+    """A port of a Service, wherever it is."""
+
+    name: str
+    namespace: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> ServiceAddress | None:
+        """Reads `name.namespace:port`."""
+        host, _, port = text.partition(":")
+        name, _, namespace = host.partition(".")
+        if not (is_dns_label(name) and is_dns_label(namespace) and port.isascii() and port.isdigit()):
+            return None
+        return cls(name, namespace, int(port)) if 0 < int(port) < 2**16 else None
+
+
 class AutoscalerConfig(Section):
     scale_up_stabilization_window_seconds: str = ""
     scale_down_stabilization_window_seconds: str = ""
+    http_interceptor: str = "keda-add-ons-http-interceptor-proxy.keda:8080"  # ours, as is the next
+    http_scaler: str = "keda-add-ons-http-external-scaler.keda:9090"
+
+    @property
+    def interceptor(self) -> ServiceAddress:
+        found = ServiceAddress.parse(self.http_interceptor)
+        assert found is not None  # by `problem`
+        return found
+
+    def problem(self) -> tuple[str, str] | None:
+        for key, text in (("httpInterceptor", self.http_interceptor), ("httpScaler", self.http_scaler)):
+            if ServiceAddress.parse(text) is None:
+                return key, f"must be <service>.<namespace>:<port>, got {text!r}"
+        return None
 
 
 class SchedulerConfig(Section):
@@ -337,6 +381,15 @@ def _bad_gateway(gateway: str) -> str | None:
     example = "must be <namespace>/<name> of a Gateway, such as kserve/kserve-ingress-gateway"
     parts = gateway.split("/")
     return None if len(parts) == 2 and all(is_dns_label(part) for part in parts) else f"{example}, got {gateway!r}"
+
+
+ALLOWS_DISRUPTION = "must be a number of pods from 1 or a percentage from 1% to 100%"
+
+
+def allows_disruption(text: str) -> bool:
+    """Returns whether at least one of any number of pods may go: of a share the cluster takes the next whole number."""
+    number, percent = text.removesuffix("%"), text.endswith("%")
+    return number.isascii() and number.isdigit() and 1 <= int(number) <= (100 if percent else 2**31 - 1)
 
 
 def is_dns_label(text: str) -> bool:

@@ -12,14 +12,17 @@ from isvc.serving.containers import find_by_name
 from isvc.serving.refused import Refused
 
 INIT_CONTAINER: Final = "initContainer"
+DOWNLOAD_JOB: Final = "localModelDownloadJob"
 
 
-def choose_storage_container(uri: str, containers: Sequence[Object], name: str = "") -> Object | None:
-    """Returns the spec of the storage container of that name, or of the first that supports the URI, if any."""
+def choose_storage_container(
+    uri: str, containers: Sequence[Object], name: str = "", workload: str = INIT_CONTAINER
+) -> Object | None:
+    """Returns the spec of the storage container of that name, or of the first for the workload and the URI, if any."""
     if name:
         return _require(uri, containers, name)
     for container in sorted(containers, key=name_of):
-        if not container.get("disabled") and _workload(container) == INIT_CONTAINER and supports(container, uri):
+        if not container.get("disabled") and _workload(container) == workload and supports(container, uri):
             return _spec(container)
     return None
 
@@ -55,13 +58,14 @@ def merge_container(base: Object, overlay: Object) -> Object:
 def _require(uri: str, containers: Sequence[Object], name: str) -> Object:
     container = next((candidate for candidate in containers if name_of(candidate) == name), None)
     if container is None:
-        raise Refused(f'ClusterStorageContainer "{name}" does not exist')
+        raise Refused(f'ClusterStorageContainer "{name}" not found')
     if container.get("disabled"):
         raise Refused(f'ClusterStorageContainer "{name}" is disabled')
     if _workload(container) != INIT_CONTAINER:
-        raise Refused(f'ClusterStorageContainer "{name}" is for {_workload(container)}, not for {INIT_CONTAINER}')
+        kind = _workload(container)
+        raise Refused(f'ClusterStorageContainer "{name}" has workloadType "{kind}", but "{INIT_CONTAINER}" is required')
     if not supports(container, uri):
-        raise Refused(f'ClusterStorageContainer "{name}" does not support "{uri}"')
+        raise Refused(f'ClusterStorageContainer "{name}" does not support storageUri "{uri}"')
     return _spec(container)
 
 

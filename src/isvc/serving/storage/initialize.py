@@ -96,7 +96,7 @@ def model_container(spec: Object) -> Object:
     """Returns who needs the model: the model server, or in the pods of other nodes the worker."""
     container = find_container(spec, MODEL_SERVER) or find_container(spec, WORKER)
     if container is None:
-        raise Refused(f'the pod has no container "{MODEL_SERVER}" or "{WORKER}" for the model')
+        raise Refused(f'cannot find container "{MODEL_SERVER}" or "{WORKER}" for the model in the pod')
     return container
 
 

@@ -82,7 +82,7 @@ def _mount_image(spec: Object, container: Object, image: Image) -> None:
     volume = volume_name(image.path) or "oci-model"
     for other in container.get("volumeMounts") or ():
         if other["mountPath"] == image.path and other["name"] != volume:
-            raise Refused(f'mount path "{image.path}" is already used by volume "{other["name"]}"')
+            raise Refused(f'mountPath "{image.path}" is already used by volume "{other["name"]}"')
     reference = {"reference": image.source.image, "pullPolicy": "IfNotPresent"}
     add_volume(spec, {"name": volume, "image": reference})
     # Images made to run as modelcars keep their files under /models.

@@ -40,8 +40,12 @@ def parse_pvc(uri: str) -> tuple[str, str]:
 def cached_uri(uri: str, source: str, claim: str) -> str:
     """Returns where the node cache keeps a model: under the hash of the cached URI, then the rest of this one."""
     rest = uri.removeprefix(source)
-    storage_key = hashlib.sha256(source.encode()).hexdigest()[:16]
-    return f"{PVC}{claim}/models/{storage_key}{'' if rest.startswith('/') else '/'}{rest}"
+    return f"{PVC}{claim}/models/{storage_key(source)}{'' if rest.startswith('/') else '/'}{rest}"
+
+
+def storage_key(source: str) -> str:
+    """Returns the name of the folder that a node keeps the model of this URI in: KServe's, so that both find it."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def volume_name(path: str) -> str:

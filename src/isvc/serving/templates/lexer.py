@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import takewhile
@@ -16,7 +17,7 @@ class Token(NamedTuple):
     at: int
 
     def __str__(self) -> str:
-        return "the end" if self.kind == "end of template" else repr(self.text)
+        return "the end" if self.kind == "end of template" else json.dumps(self.text)
 
 
 KEYWORDS = frozenset(["block", "break", "continue", "define", "else", "end", "if", "nil", "range", "template", "with"])

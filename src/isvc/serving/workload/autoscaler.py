@@ -19,27 +19,24 @@ from isvc.kube.objects import Object, dig
 from isvc.kube.resource import HORIZONTAL_POD_AUTOSCALERS
 from isvc.serving import names
 from isvc.serving.config import Config
-from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import SCALED_OBJECTS
-from isvc.serving.workload.component import Component
+from isvc.serving.workload.component import Component, WorkloadRefused
+from isvc.serving.workload.http_metric import HttpMetric
 
 CPU_UTILIZATION: Final = 80
 
 
-class AutoscalerRefused(Refused):
-    """Nothing can scale the component in the way that it asks for."""
-
-
-def autoscaler(component: Component, config: Config) -> Child | None:
+def autoscaler(component: Component, config: Config, metric: HttpMetric | None = None) -> Child | None:
+    """Returns the autoscaler of a component, and of one whose requests an interceptor counts."""
     match component.autoscaler:
         case "hpa":
             return _hpa(component)
         case "keda":
-            return _scaled_object(component, config)
+            return _scaled_object(component, config, metric)
         case "external" | "none":
             return None
         case other:
-            raise AutoscalerRefused(f"unknown autoscaler class type: {other}")
+            raise WorkloadRefused(f"unknown autoscaler class type: {other}")
 
 
 def _metadata(component: Component) -> Object:
@@ -105,14 +102,18 @@ def _resource_metric(name: str, target: Object) -> Object:
 # -- KEDA -----------------------------------------------------------------------------------------------------------
 
 
-def _scaled_object(component: Component, config: Config) -> Child:
+def _scaled_object(component: Component, config: Config, metric: HttpMetric | None) -> Child:
     least = 1 if component.spec.min_replicas is None else component.spec.min_replicas
     spec: Object = {
         "scaleTargetRef": {"name": component.name},
-        "triggers": _triggers(component, config),
+        "triggers": _triggers(component, config, metric),
         "minReplicaCount": least,
         "maxReplicaCount": max(component.spec.max_replicas, least),
     }
+    if metric is not None:
+        spec["maxReplicaCount"] = max(spec["maxReplicaCount"], 1)
+        # A new component is not sent to sleep before it has been up for once.
+        spec |= {"cooldownPeriod": metric.cooldown, "initialCooldownPeriod": metric.cooldown}
     if behavior := _behavior(component.spec.auto_scaling, config):
         spec["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
     manifest: Object = {
@@ -139,9 +140,12 @@ def _behavior(scaling: AutoScalingSpec | None, config: Config) -> Object:
     return windows
 
 
-def _triggers(component: Component, config: Config) -> list[Object]:
+def _triggers(component: Component, config: Config, requests: HttpMetric | None) -> list[Object]:
     scaling = component.spec.auto_scaling
     built = [_metric_trigger(metric, component, config) for metric in (scaling.metrics if scaling else ())]
+    if requests is not None:
+        address = {"scalerAddress": config.autoscaler.http_scaler, "interceptorRoute": component.name}
+        built.insert(0, _trigger("external-push", address))
     # KEDA refuses a ScaledObject without triggers; the cpu trigger is what an HPA would do by default.
     default = _trigger("cpu", {"value": str(CPU_UTILIZATION)}, metricType="Utilization")
     return [trigger for trigger in built if trigger] or [default]
@@ -156,7 +160,7 @@ def _metric_trigger(metric: MetricsSpec, component: Component, config: Config) -
         case MetricsSpec(type="PodMetric", podmetric=PodMetricSource() as pod_metric):
             return _pod_trigger(pod_metric, component, config)
         case MetricsSpec(type="Resource" | "External" | "PodMetric"):
-            raise AutoscalerRefused(f"a metric of type {metric.type} needs the field {metric.type.lower()}")
+            raise WorkloadRefused(f"a metric of type {metric.type} needs the field {metric.type.lower()}")
         case _:
             return None
 
@@ -190,7 +194,7 @@ def _external_trigger(external: ExternalMetricSource) -> Object:
 def _pod_trigger(pod_metric: PodMetricSource, component: Component, config: Config) -> Object:
     metric = pod_metric.metric
     if metric.backend != "opentelemetry":
-        raise AutoscalerRefused(f"podmetric backend {metric.backend!r} is not supported: use opentelemetry")
+        raise WorkloadRefused(f"podmetric backend {metric.backend!r} is not supported: use opentelemetry")
     # The selectors keep the metrics of other deployments out.
     selector = f'{{namespace="{component.namespace}", deployment="{component.name}"}}'
     metadata = {

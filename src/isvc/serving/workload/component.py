@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 from isvc.api.annotations import AUTOSCALER_CLASS
 from isvc.api.components import ComponentExtensionSpec
 from isvc.kube.objects import Object
+from isvc.serving.refused import Refused
+
+
+class WorkloadRefused(Refused):
+    """A component cannot run or be scaled in the way that it asks for."""
 
 
 @dataclass(frozen=True, slots=True)

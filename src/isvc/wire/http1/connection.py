@@ -107,6 +107,10 @@ class Connection(asyncio.Protocol, Generic[R]):
         if self._task is None:
             self._close()
 
+    def answer_once_more(self) -> None:
+        """Makes the next answer the last one: whoever asks again connects anew."""
+        self._last = True
+
     def abort(self) -> None:
         self._closing = True
         self._transport.abort()

@@ -41,6 +41,7 @@ class HttpServer(Generic[R]):
         self._sweeper: asyncio.Task[None] | None = None
         self._stopping = False
         self.connections: set[Connection[R]] = set()
+        self._gives_up = False
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Accepts connections; returns the address. An empty host is every address of the machine, port 0 any port."""
@@ -57,6 +58,12 @@ class HttpServer(Generic[R]):
             self._sweeper = asyncio.create_task(self._sweep(), name="idle connections")
         address: tuple[str, int] = listener.sockets[0].getsockname()[:2]
         return address
+
+    def give_up_connections(self) -> None:
+        """Goes on accepting, but answers once on each connection: hardly anybody asks on one while it stops."""
+        self._gives_up = True
+        for connection in self.connections:
+            connection.answer_once_more()
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Accepts no more, ends streams, answers within some seconds what was asked, and hangs up."""
@@ -75,7 +82,10 @@ class HttpServer(Generic[R]):
     def _accept(self) -> Connection[R]:
         if self._certificate is not None:
             self._certificate.reload()
-        return Connection(self._handler, self._keep_in_bounds, self.connections.discard)
+        connection = Connection(self._handler, self._keep_in_bounds, self.connections.discard)
+        if self._gives_up:
+            connection.answer_once_more()
+        return connection
 
     def _keep_in_bounds(self, connection: Connection[R]) -> None:
         self.connections.add(connection)

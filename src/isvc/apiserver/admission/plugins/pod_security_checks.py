@@ -209,7 +209,9 @@ def privilege_escalation(pod: Pod) -> Violation | None:
 
 
 def capabilities_restricted(pod: Pod) -> Violation | None:
-    if pod.on_windows or pod.minor < 22:
+    if pod.minor < 22:
+        return capabilities_baseline(pod)
+    if pod.on_windows:
         return None
     keeping = [_name(c) for c in pod.containers if "ALL" not in (dig(c, *_DROP) or ())]
     bad = {_name(c): set(dig(c, *_ADD) or ()) - {"NET_BIND_SERVICE"} for c in pod.containers}
@@ -279,8 +281,10 @@ BASELINE: tuple[Check, ...] = (
     sysctls,
     windows_host_process,
 )
+_STRICTER = (capabilities_baseline, host_path_volumes, proc_mount, seccomp_baseline)
+"""Of which `restricted` has a check of its own in their place."""
 RESTRICTED: tuple[Check, ...] = (
-    *(each for each in BASELINE if each not in (host_path_volumes, proc_mount, seccomp_baseline)),
+    *(each for each in BASELINE if each not in _STRICTER),
     privilege_escalation,
     capabilities_restricted,
     proc_mount_restricted,

@@ -8,7 +8,7 @@ from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.components.predictor import STORAGE_URI
 from isvc.controllers.inferenceservice.components.storage import with_models
-from isvc.controllers.inferenceservice.components.transformer import add_argument, predictor_in_mesh
+from isvc.controllers.inferenceservice.components.transformer import add_argument, predictor_host, predictor_in_mesh
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as annotation
@@ -52,14 +52,10 @@ def _storage_uri(spec: ExplainerSpec) -> str | None:
     return str(variable.get("value", "")) if variable is not None else None
 
 
-def _predictor_host(observed: Observed) -> str:
-    return f"{names.predictor(observed.name, observed.service.spec.predictor.name)}.{observed.namespace}"
-
-
 def _own(container: Object, observed: Observed, spec: ExplainerSpec) -> Object:
     args = list(container.get("args") or ())
     add_argument(args, "--model_name", observed.name)
-    add_argument(args, "--predictor_host", _predictor_host(observed))
+    add_argument(args, "--predictor_host", predictor_host(observed))
     args += ["--http_port", "8080"]
     if spec.container_concurrency is not None:
         add_argument(args, "--workers", str(spec.container_concurrency))
@@ -70,7 +66,7 @@ def _art(art: ARTExplainerSpec, observed: Observed, spec: ExplainerSpec) -> Obje
     given = list(art.container.get("args") or ())
     args = ["--model_name", observed.name, "--http_port", "8080"]
     if not any(arg.startswith("--predictor_host") for arg in given):
-        args += ["--predictor_host", _predictor_host(observed)]
+        args += ["--predictor_host", predictor_host(observed)]
     if spec.container_concurrency is not None and not any(arg.startswith("--workers") for arg in given):
         args += ["--workers", str(spec.container_concurrency)]
     if art.storage_uri:

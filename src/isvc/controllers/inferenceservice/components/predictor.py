@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from isvc.api.annotations import HTTP_METRIC
 from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferenceservice import PredictorSpec
 from isvc.api.models import ModelSpec
@@ -72,7 +73,7 @@ def build(observed: Observed, variant: Variant) -> Component:
     for container in pod["containers"]:
         set_env(container, INFERENCE_SERVICE_NAME, observed.name)
     runtime_labels = runtime.spec.labels if runtime else {}
-    runtime_annotations = without(runtime.spec.annotations, disallowed) if runtime else {}
+    runtime_annotations = without(runtime.spec.annotations, (*disallowed, HTTP_METRIC)) if runtime else {}
     component = Component(
         name=names.predictor(observed.name, spec.name),
         namespace=observed.namespace,

@@ -18,6 +18,7 @@ from isvc.serving.containers import find_by_name, set_env
 from isvc.serving.refused import Refused
 from isvc.serving.storage.schemes import check_storage_uri
 from isvc.serving.workload.component import Component
+from isvc.serving.workload.http_metric import asks_for_http_metric
 
 _MESH_PROTOCOLS: Final = {"grpc": "grpc-v2", "http": "v2", "https": "v2"}
 
@@ -48,8 +49,7 @@ def build(observed: Observed, spec: TransformerSpec, service: Object) -> Compone
 
 def _with_arguments(container: Object, observed: Observed, spec: TransformerSpec) -> Object:
     """Returns the container with the arguments that KServe's model server understands, where the user gives none."""
-    predictor = names.predictor(observed.name, observed.service.spec.predictor.name)
-    host = f"{predictor}.{observed.namespace}"
+    host = predictor_host(observed)
     args = list(container.get("args") or ())
     if observed.mode is DeploymentMode.MODEL_MESH:
         host, protocol = predictor_in_mesh(observed)
@@ -62,6 +62,17 @@ def _with_arguments(container: Object, observed: Observed, spec: TransformerSpec
     container = {**container, "args": args, "env": [dict(entry) for entry in container.get("env") or ()]}
     set_env(container, INFERENCE_SERVICE_NAME, observed.name)
     return container
+
+
+def predictor_host(observed: Observed) -> str:
+    """Returns where the predictor answers, which may have to be woken first."""
+    spec = observed.service.spec.predictor
+    name = names.predictor(observed.name, spec.name)
+    standard = observed.mode is DeploymentMode.STANDARD
+    if standard and asks_for_http_metric(observed.annotations, spec.annotations):
+        port = observed.config.autoscaler.interceptor.port
+        return f"{names.interceptor_alias(name)}.{observed.namespace}:{port}"
+    return f"{name}.{observed.namespace}"
 
 
 def predictor_in_mesh(observed: Observed) -> tuple[str, str]:

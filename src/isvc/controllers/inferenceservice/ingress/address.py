@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import Planned
+from isvc.controllers.inferenceservice.planned import Deployed, Planned
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.outcome import Outcome
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import dig, name_of
 from isvc.kube.resource import SERVICES
+from isvc.serving import names
 from isvc.serving.hosts import domain_name, is_hidden, service_host, url_path
 from isvc.serving.workload.service import http_target_port
 
 
-def entrance(planned: Planned) -> Object:
-    """Returns the Service that requests go to first: the transformer's where there is one."""
-    first = planned.deployed.get("transformer") or planned.deployed["predictor"]
-    return next(child.manifest for child in first.children if child.resource == SERVICES)
+def _entrance(planned: Planned) -> Deployed:
+    """Returns the component that requests go to first: the transformer where there is one."""
+    return planned.deployed.get("transformer") or planned.deployed["predictor"]
 
 
 def report_addresses(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
     edit.fields["url"] = _public_url(observed, planned)
-    wanted = entrance(planned)
+    edit.fields["address"] = {"url": f"http://{_internal_host(observed, planned, outcome)}"}
+
+
+def _internal_host(observed: Observed, planned: Planned, outcome: Outcome) -> str:
+    """Returns the host for callers in the cluster, through the interceptor where somebody has to wake the component."""
+    first = _entrance(planned)
+    if first.metric is not None:
+        alias = names.interceptor_alias(first.component.name)
+        return f"{service_host(alias, observed.namespace)}:{observed.config.autoscaler.interceptor.port}"
+    wanted = first.service
     service = outcome.live(SERVICES, name_of(wanted)) or wanted
     host = service_host(name_of(wanted), observed.namespace)
     if dig(service, "spec", "clusterIP") == "None":
-        host = f"{host}:{http_target_port(service)}"  # a headless Service does not translate ports
-    edit.fields["address"] = {"url": f"http://{host}"}
+        return f"{host}:{http_target_port(service)}"  # a headless Service does not translate ports
+    return host
 
 
 def _public_url(observed: Observed, planned: Planned) -> str:

@@ -5,24 +5,26 @@ With path-based URLs a service has one more, for its path below the ingress doma
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
+from isvc.controllers.inferenceservice.ingress.interceptor import request_seconds
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import INGRESS, Planned
+from isvc.controllers.inferenceservice.planned import INGRESS, Deployed, Planned
 from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, Readiness, StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Child, Hold, Part, Retire, Want
 from isvc.engine.policies import SPEC_AND_OUR_METADATA
 from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, labels_of, without
-from isvc.kube.resource import SERVICES, Resource
+from isvc.kube.resource import Resource
 from isvc.serving import http_routes, names
 from isvc.serving.config import IngressConfig
-from isvc.serving.hosts import additional_hosts, domain_name, is_hidden, url_path, without_port
+from isvc.serving.hosts import additional_hosts, domain_name, is_hidden, service_host, url_path, without_port
 from isvc.serving.thirdparty import HTTP_ROUTES
+from isvc.serving.workload.http_metric import COLD_START_SECONDS
 
 _BY_PATH: Final = "Path"
 KINDS: Final[frozenset[Resource]] = frozenset({HTTP_ROUTES})
@@ -39,6 +41,10 @@ class _Wanted:
     title: str
     name: str
     needs: tuple[str, ...]
+
+
+def unchanged_hosts(observed: Observed, planned: Planned) -> Mapping[str, Sequence[str]]:
+    return {}  # every host is rewritten
 
 
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
@@ -101,9 +107,6 @@ def _child(manifest: Object) -> Child:
 def _manifest(observed: Observed, planned: Planned, route: _Wanted) -> Object:
     settings = observed.config.ingress
     hosts, rules = _hosts_and_rules(observed, planned, route)
-    if planned.canaries:
-        predictor = planned.deployed["predictor"].component.name
-        rules = [http_routes.split(rule, predictor, _canary_shares(planned)) for rule in rules]
     metadata: Object = {"name": route.name, "namespace": observed.namespace, "annotations": dict(observed.annotations)}
     if labels := without(labels_of(planned.service), observed.config.inference_service.service_label_disallowed_list):
         metadata["labels"] = labels
@@ -129,9 +132,7 @@ def _hosts_and_rules(observed: Observed, planned: Planned, route: _Wanted) -> tu
 
 def _component_rules(observed: Observed, planned: Planned, kind: str) -> list[Object]:
     """All requests go to the component; gRPC to its own port where it has both."""
-    children = planned.deployed[kind].children
-    service = next(child.manifest for child in children if child.resource == SERVICES)
-    return http_routes.protocol_rules(_backend(observed, planned, kind), service)
+    return http_routes.protocol_rules(_backend(observed, planned, kind), planned.deployed[kind].service)
 
 
 def _service_rules(observed: Observed, planned: Planned) -> list[Object]:
@@ -166,7 +167,7 @@ def _rewriting_path_rules(observed: Observed, planned: Planned) -> list[Object]:
 
 
 def _with_rewrite(backend: http_routes.Backend, rewrite: Object) -> http_routes.Backend:
-    return replace(backend, filters=(*backend.filters, rewrite))
+    return replace(backend, filters=http_routes.with_rewrite(backend.filters, rewrite))
 
 
 def _entrance(planned: Planned) -> str:
@@ -175,20 +176,28 @@ def _entrance(planned: Planned) -> str:
 
 def _backend(observed: Observed, planned: Planned, kind: str) -> http_routes.Backend:
     headers = {"KServe-Isvc-Name": observed.name, "KServe-Isvc-Namespace": observed.namespace}
-    return http_routes.Backend(
-        planned.deployed[kind].component.name,
+    deployed = planned.deployed[kind]
+    backend = http_routes.Backend(
+        deployed.component.name,
         observed.namespace,
         filters=(http_routes.set_headers(headers),),
-        timeout=_timeout(observed, kind),
+        timeout=_timeout(observed, deployed),
+        canaries=_canary_shares(planned) if kind == names.PREDICTOR and planned.canaries else None,
     )
+    if deployed.metric is None:
+        return backend
+    host = service_host(names.interceptor_alias(deployed.component.name), observed.namespace)
+    through = replace(backend, proxy=observed.config.autoscaler.interceptor)
+    return _with_rewrite(through, http_routes.replace_host(host))
 
 
-def _timeout(observed: Observed, kind: str) -> str | None:
+def _timeout(observed: Observed, deployed: Deployed) -> str | None:
+    """A request that wakes a component has to wait for it first."""
     if observed.config.ingress.disable_http_route_timeout:
         return None
-    spec = getattr(observed.service.spec, kind)
-    return f"{60 if spec.timeout is None else spec.timeout}s"
+    waiting = 0 if deployed.metric is None else COLD_START_SECONDS
+    return f"{waiting + request_seconds(observed, deployed.kind)}s"
 
 
-def _canary_shares(planned: Planned) -> list[tuple[str, int]]:
-    return [(canary.deployed.component.name, canary.percent) for canary in planned.canaries if canary.ready]
+def _canary_shares(planned: Planned) -> tuple[tuple[str, int], ...]:
+    return tuple((canary.deployed.component.name, canary.percent) for canary in planned.canaries if canary.ready)

@@ -6,6 +6,7 @@ ingress counts as ready, also while a component behind it is not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -35,6 +36,10 @@ KINDS: Final[frozenset[Resource]] = frozenset({VIRTUAL_SERVICES})
 
 def is_chosen(settings: IngressConfig) -> bool:
     return True
+
+
+def unchanged_hosts(observed: Observed, planned: Planned) -> Mapping[str, Sequence[str]]:
+    return {}  # Knative has an activator of its own
 
 
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:

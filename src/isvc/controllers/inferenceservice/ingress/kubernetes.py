@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from isvc.controllers.inferenceservice.ingress.address import report_addresses
@@ -24,6 +25,16 @@ KINDS: Final[frozenset[Resource]] = frozenset({INGRESSES})
 
 def is_chosen(settings: IngressConfig) -> bool:
     return True  # where nothing else is configured
+
+
+def unchanged_hosts(observed: Observed, planned: Planned) -> Mapping[str, Sequence[str]]:
+    """An Ingress can neither rewrite a host nor lead to another namespace: its hosts reach the interceptor as such."""
+    if is_hidden(planned.service, observed.config.ingress):
+        return {}
+    found: dict[str, list[str]] = {}
+    for host, component in _targets(observed, planned):
+        found.setdefault(component, []).append(host)
+    return found
 
 
 def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Part, ...]:
@@ -80,6 +91,17 @@ def _ingress(observed: Observed, planned: Planned) -> Object:
 
 
 def _rules(observed: Observed, planned: Planned) -> list[Object]:
+    through = {each.component.name for each in planned.deployed.values() if each.metric is not None}
+    port = observed.config.autoscaler.interceptor.port
+    return [
+        _rule(host, names.interceptor_alias(component), port) if component in through else _rule(host, component, PORT)
+        for host, component in _targets(observed, planned)
+    ]
+
+
+def _targets(observed: Observed, planned: Planned) -> list[tuple[str, str]]:
+    """Returns each host, and the component that it leads to."""
+
     def host(name: str) -> str:
         return without_port(domain_name(name, planned.service, observed.config.ingress))
 
@@ -87,21 +109,21 @@ def _rules(observed: Observed, planned: Planned) -> list[Object]:
     predictor = names.predictor(observed.name, spec.predictor.name)
     transformer, explainer = names.transformer(observed.name), names.explainer(observed.name)
     if spec.transformer is not None and spec.explainer is not None:
-        rules = [
-            _rule(host(explainer), explainer),
-            _rule(host(observed.name), transformer),
-            _rule(host(transformer), transformer),
+        targets = [
+            (host(explainer), explainer),
+            (host(observed.name), transformer),
+            (host(transformer), transformer),
         ]
     elif spec.transformer is not None:
         # Without an explainer KServe sends the transformer's own host to the predictor, and clients rely on it.
-        rules = [_rule(host(observed.name), transformer), _rule(host(transformer), predictor)]
+        targets = [(host(observed.name), transformer), (host(transformer), predictor)]
     elif spec.explainer is not None:
-        rules = [_rule(host(observed.name), predictor), _rule(host(explainer), explainer)]
+        targets = [(host(observed.name), predictor), (host(explainer), explainer)]
     else:
-        rules = [_rule(host(observed.name), predictor)]
-    return [*rules, _rule(host(predictor), predictor)]
+        targets = [(host(observed.name), predictor)]
+    return [*targets, (host(predictor), predictor)]
 
 
-def _rule(host: str, service: str) -> Object:
-    backend = {"service": {"name": service, "port": {"number": PORT}}}
+def _rule(host: str, service: str, port: int) -> Object:
+    backend = {"service": {"name": service, "port": {"number": port}}}
     return {"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}

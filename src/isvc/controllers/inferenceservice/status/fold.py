@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.api.modes import DeploymentMode
+from isvc.controllers.inferenceservice import shared_host
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
 from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import (
@@ -26,17 +27,19 @@ from isvc.controllers.inferenceservice.status.edit import (
     CANARY_READY,
     INGRESS_READY,
     PREDICTOR_READY,
+    READY,
     READY_OF,
     STOPPED,
     StatusEdit,
 )
 from isvc.controllers.inferenceservice.status.explanations import Situation, with_explanations, without_explanations
 from isvc.engine.outcome import Outcome, Taken
-from isvc.kube.conditions import FALSE
+from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.serving import names
 from isvc.serving.storage.image_volumes import CONDITION, image_volume_problem
+from isvc.serving.workload.sleep import ASLEEP, WAKING
 
 _COMPONENTS: Final = (names.PREDICTOR, names.TRANSFORMER, names.EXPLAINER)
 
@@ -60,6 +63,7 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
     edit = StatusEdit(without_explanations(observed.status), observed.now)
     edit.initialize()
     _report_image_volumes(edit, observed)
+    _report_shared_host(edit, observed)
     reached = _components_before(stop)
     stopped = [kind for kind in reached if _is_stopped(kind, observed)]
     for kind in stopped:  # first, because it may reset the status
@@ -79,8 +83,17 @@ def fold_status(observed: Observed, planned: Planned, outcome: Outcome) -> Objec
         builders.workload.report_model(edit, predictor, observed.pods, live)
     if stop is not None and stop.part != SHARED and reached != _COMPONENTS:
         _halt(edit, stop)
+    _tell_sleep(edit)
     edit.fields |= {"deploymentMode": observed.mode.value, "observedGeneration": observed.generation}
     return with_explanations(edit.result(), Situation(observed, planned, stop))
+
+
+def _tell_sleep(edit: StatusEdit) -> None:
+    """A service that is ready says so itself when a component of it sleeps, or rather when one wakes."""
+    for state in (ASLEEP, WAKING):
+        found = [kind for kind in _COMPONENTS if edit.reason(READY_OF[kind]) == state.reason]
+        if found and edit.is_true(READY):
+            edit.conditions.set(READY, TRUE, state.reason, f"{state.message}: {', '.join(found)}")
 
 
 def _report_mode(observed: Observed, stop: ServiceStop | None) -> Object:
@@ -98,6 +111,15 @@ def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
         edit.conditions.clear(CONDITION)
     else:
         edit.conditions.mark_false(CONDITION, *problem)
+
+
+def _report_shared_host(edit: StatusEdit, observed: Observed) -> None:
+    """Warns where an older service has the same host; it affects no readiness."""
+    if observed.elder is None or observed.stopped:
+        edit.conditions.clear(shared_host.CONDITION)
+    else:
+        message = shared_host.describe(shared_host.place_of(observed.raw), observed.elder)
+        edit.conditions.mark_false(shared_host.CONDITION, shared_host.REASON, message)
 
 
 def _components_before(stop: ServiceStop | None) -> tuple[str, ...]:
@@ -125,7 +147,7 @@ def _component(
     edit: StatusEdit, kind: str, observed: Observed, planned: Planned, builders: Builders, live: Live
 ) -> None:
     if (deployed := planned.deployed.get(kind)) is not None:
-        builders.workload.report(edit, deployed, live)
+        builders.workload.report(edit, observed, deployed, live)
     elif not _is_foreign(kind, observed):
         edit.forget_component(kind)
 

@@ -10,6 +10,7 @@ from isvc.serving.containers import MODEL_SERVER
 
 STORAGE_INITIALIZER = "storage-initializer"
 TEMPLATE_HASH = "pod-template-hash"
+NOT_CREATED = ("CreateContainerConfigError", "CreateContainerError")  # a Secret is missing, or the disk is full
 PENDING, LOADING, LOADED, FAILED = "Pending", "Loading", "Loaded", "FailedToLoad"
 _TRANSITIONS = {PENDING: "InProgress", LOADING: "InProgress", LOADED: "UpToDate", FAILED: "BlockedByFailedLoad"}
 
@@ -94,7 +95,9 @@ def _status_of(pod: Object, field: str, container: str) -> Object:
 
 
 def _failure(state: Object) -> Object | None:
-    """Returns what a container that ended with an error left behind."""
+    """Returns what a container that ended with an error left behind, or what keeps it from being created."""
+    if dig(state, "waiting", "reason") in NOT_CREATED and (why := dig(state, "waiting", "message")):
+        return {"reason": "ModelLoadFailed", "message": why}
     ended = state.get("terminated")
     if ended is None or ended.get("reason") != "Error":
         crashing = dig(state, "waiting", "reason") == "CrashLoopBackOff"

@@ -15,12 +15,15 @@ from isvc.engine.events import WARNING, Event, failing, readiness_events
 from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Stop
-from isvc.kube.conditions import find, is_true
+from isvc.kube.conditions import UNKNOWN, find, is_true
 from isvc.kube.objects import Object, dig, name_of
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
+from isvc.serving.workload.scalers import SCALING_READY
+from isvc.serving.workload.sleep import LOOK_AGAIN, WAKING
 
 LOOK_FOR_KNATIVE: Final = 5.0  # no watch reports that it was installed
 WAIT_FOR_MODEL_MESH: Final = 3.0
+LOOK_FOR_MOVE: Final = 60.0  # of an older service from the host that both have
 
 
 def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Folded:
@@ -40,8 +43,19 @@ def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Folded:
         *virtual_host_events(before, status, missing=missing),
         *update_events(observed.name, before, status),
     )
-    # The traffic split is planned from the status that is about to be written.
-    return Folded(status, events, again=0.0 if rolled_out(before) != rolled_out(status) else None)
+    return Folded(status, events, again=_again(observed, status))
+
+
+def _again(observed: Observed, after: Object) -> float | None:
+    """The traffic split is planned from the status that is about to be written, and others are found by its URL."""
+    before = observed.status
+    if rolled_out(before) != rolled_out(after) or (after.get("url") and before.get("url") != after["url"]):
+        return 0.0
+    conditions = after.get("conditions") or ()
+    waking = (find(conditions, READY) or {}).get("reason") == WAKING.reason
+    if waking or (find(conditions, SCALING_READY) or {}).get("status") == UNKNOWN:
+        return LOOK_AGAIN
+    return None if observed.elder is None else LOOK_FOR_MOVE
 
 
 def report_readiness(service: Object, before: Object, after: Object) -> Iterable[Event]:

@@ -42,7 +42,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     return Deployed(kind, component, (child,), url="")
 
 
-def report(edit: StatusEdit, deployed: Deployed, live: Live) -> None:
+def report(edit: StatusEdit, observed: Observed, deployed: Deployed, live: Live) -> None:
     """Reports what the Knative Service says; a condition that it does not have (yet) leaves ours as it was."""
     kind, status = deployed.kind, _status(deployed, live)
     entry = edit.component(kind)

@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from isvc.api.annotations import HTTP_METRIC
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name, parse_mode
 from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned, ServiceStop, stop_at
 from isvc.controllers.inferenceservice.status import model
-from isvc.controllers.inferenceservice.status.edit import StatusEdit
+from isvc.controllers.inferenceservice.status.edit import READY_OF, StatusEdit
 from isvc.engine.plan import Child
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.objects import Object, labels_of, name_of
-from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES, Resource
+from isvc.kube.resource import (
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    POD_DISRUPTION_BUDGETS,
+    SERVICES,
+    Resource,
+)
 from isvc.serving import names
 from isvc.serving.hosts import render_domain
 from isvc.serving.refused import Refused
-from isvc.serving.thirdparty import OPENTELEMETRY_COLLECTORS, SCALED_OBJECTS
-from isvc.serving.workload.autoscaler import AutoscalerRefused, autoscaler
+from isvc.serving.thirdparty import (
+    INTERCEPTOR_ROUTES,
+    OPENTELEMETRY_COLLECTORS,
+    REFERENCE_GRANTS,
+    SCALED_OBJECTS,
+)
+from isvc.serving.workload.autoscaler import autoscaler
 from isvc.serving.workload.collector import collector
-from isvc.serving.workload.component import Component
+from isvc.serving.workload.component import Component, WorkloadRefused
 from isvc.serving.workload.deployment import deployments
-from isvc.serving.workload.readiness import readiness
+from isvc.serving.workload.disruption import component_budget
+from isvc.serving.workload.http_metric import check_ports, http_metric
+from isvc.serving.workload.readiness import Readiness, readiness
+from isvc.serving.workload.scalers import NO_INTERCEPTOR, SCALING_READY, scaling_readiness
 from isvc.serving.workload.service import services
+from isvc.serving.workload.sleep import ASLEEP, sleep
 
 KINDS: Final[frozenset[Resource]] = frozenset(
-    {DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS, OPENTELEMETRY_COLLECTORS}
+    {
+        DEPLOYMENTS,
+        SERVICES,
+        HORIZONTAL_POD_AUTOSCALERS,
+        POD_DISRUPTION_BUDGETS,
+        SCALED_OBJECTS,
+        OPENTELEMETRY_COLLECTORS,
+        INTERCEPTOR_ROUTES,
+        REFERENCE_GRANTS,
+    }
 )
 NEEDS: Final[frozenset[Resource]] = frozenset()
 _MISSING: Final = {
@@ -42,7 +69,11 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     if asked and parse_mode(asked) is not DeploymentMode.STANDARD:
         return _refuse(kind, component, f"unsupported deployment mode for workload: {current_name(asked)}")
     try:
-        scaler = autoscaler(component, config)
+        metric = http_metric(component)
+        scaler, budget = autoscaler(component, config, metric), component_budget(component, config.deploy)
+        reached = services(component, headless=config.service.service_cluster_ip_none)
+        if metric is not None:
+            check_ports(reached[0].manifest)
         host = render_domain(
             component.name,
             component.namespace,
@@ -51,14 +82,15 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
             ingress.ingress_domain,
             ingress,
         )
-    except AutoscalerRefused as error:
+    except WorkloadRefused as error:
         return _refuse(kind, component, error.message)
     except Refused as error:
         return _refuse(kind, component, f"failed creating host name: {error.message}")
     wanted: list[Child | None] = [
-        *services(component, headless=config.service.service_cluster_ip_none),
+        *reached,
         collector(component, config),
         *deployments(component, config.deploy),
+        budget,
         scaler,
     ]
     children: list[Child] = []
@@ -67,8 +99,10 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
             continue
         if child.resource in _MISSING and child.resource not in observed.served:
             return Deployed(kind, component, tuple(children), f"http://{host}", _missing_kind(kind, child.resource))
+        if child is scaler and metric is not None and INTERCEPTOR_ROUTES not in observed.served:
+            return Deployed(kind, component, tuple(children), f"http://{host}", _missing_add_on(kind), metric)
         children.append(child)
-    return Deployed(kind, component, tuple(children), f"http://{host}")
+    return Deployed(kind, component, tuple(children), f"http://{host}", metric=metric)
 
 
 def _refuse(kind: str, component: Component, what: str) -> Deployed:
@@ -82,21 +116,46 @@ def _missing_kind(kind: str, resource: Resource) -> ServiceStop:
     return stop_at(kind, message)
 
 
-def report(edit: StatusEdit, deployed: Deployed, live: Live) -> None:
+def _missing_add_on(kind: str) -> ServiceStop:
+    what = f"the {kind} is to be scaled by requests ({HTTP_METRIC}), which needs KEDA's HTTP add-on"
+    message = f"{what}: there is no {INTERCEPTOR_ROUTES.kind} in {INTERCEPTOR_ROUTES.api_version}"
+    remedy = "install the add-on in version 0.14 or later, or remove the annotation"
+    return replace(stop_at(kind, f"{message}; {remedy}", "HTTPAddOnNotInstalled"), remedy=remedy)
+
+
+def report(edit: StatusEdit, observed: Observed, deployed: Deployed, live: Live) -> None:
     found = readiness(_live(deployed, live))
+    if deployed.metric is not None:
+        [workload] = _live(deployed, live)
+        found = sleep(workload, edit.reason(READY_OF[deployed.kind]), edit.now) or found
+        scaling = _scaling(observed, deployed)
+        if scaling.status == FALSE and (found == ASLEEP or scaling.reason == NO_INTERCEPTOR):
+            found = scaling  # nobody wakes it, or no request gets there
     entry = edit.component(deployed.kind)
-    if found.status == "True":
+    if found.status == TRUE:
         entry["url"] = deployed.url
     edit.mark_component(deployed.kind, *found)
 
 
 def report_model(edit: StatusEdit, deployed: Deployed, pods: Sequence[Object], live: Live) -> None:
+    if edit.reason(READY_OF[deployed.kind]) == ASLEEP.reason:
+        return  # what was said of the model when it last ran still holds
     app = names.app(deployed.component.name)
     model.propagate(edit, [pod for pod in pods if labels_of(pod).get("app") == app])
 
 
 def summarize(edit: StatusEdit, observed: Observed, planned: Planned) -> None:
-    """Deployments of several components have nothing in common to report."""
+    """Says whether those are there who scale by requests; else Deployments have nothing in common to report."""
+    scaled = [_scaling(observed, each) for each in planned.deployed.values() if each.metric is not None]
+    if not scaled:
+        edit.conditions.clear(SCALING_READY)
+        return
+    edit.conditions.set(SCALING_READY, *min(scaled, key=lambda each: (FALSE, UNKNOWN, TRUE).index(each.status)))
+
+
+def _scaling(observed: Observed, deployed: Deployed) -> Readiness:
+    scaled = observed.live.get((SCALED_OBJECTS, deployed.component.name)) or {}
+    return scaling_readiness(scaled, observed.away, observed.now)
 
 
 def _live(deployed: Deployed, live: Live) -> list[Object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isvc.kube.conditions import find
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.objects import Object, dig, generation_of, name_of, namespace_of
 from isvc.serving.thirdparty import GATEWAYS
 
 _UNREPORTED = {
@@ -28,7 +28,7 @@ def is_gateway_programmed(gateway: Object) -> bool:
 def is_current(condition: Object, obj: Object) -> bool:
     """Returns whether it is true, and of this generation."""
     seen = condition.get("observedGeneration") or 0
-    return condition.get("status") == "True" and not 0 < seen < (dig(obj, "metadata", "generation") or 0)
+    return condition.get("status") == "True" and not 0 < seen < generation_of(obj)
 
 
 def is_same_parent(one: Object, other: Object, namespace: str) -> bool:

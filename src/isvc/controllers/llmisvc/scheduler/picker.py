@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
+from isvc.api.annotations import WAKE_ON_REQUEST
 from isvc.api.llm.v1alpha2 import SchedulerSpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.scheduler import features, tokenizer
-from isvc.controllers.llmisvc.scheduler.config import flags, migrations
+from isvc.controllers.llmisvc.scheduler.config import flags, migrations, version
 from isvc.controllers.llmisvc.scheduler.config.rewrite import TOKENIZER_CONTAINER, edit_configs, rewrite
 from isvc.controllers.llmisvc.scheduler.config.source import config_arguments
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.steps import context
 from isvc.controllers.llmisvc.workload.storage import Target, attach_model
+from isvc.controllers.llmisvc.workload.waking import hold_requests, wakes_on_request
 from isvc.engine.plan import Child
 from isvc.engine.policies import MARKED_SHARED, MARKED_WORKLOAD
 from isvc.kube.objects import Object, deep_copy, dig
 from isvc.kube.resource import DEPLOYMENTS, SERVICES
 from isvc.serving.llm import labels, names
 from isvc.serving.llm.tracing import trace_scheduler
+from isvc.serving.refused import Refused
 
+_QUEUE_SINCE: Final = version.Version(0, 9, 0)
 _ELECTION: Final = "-ha-enable-leader-election"
 _BUILDING: Final = "failed to build expected scheduler deployment"
 MODEL_PATH: Final = "/mnt/models/base"
@@ -51,7 +55,21 @@ def picker_deployment(observed: Observed, account: Object) -> Child:
     url = tokenizer.url(observed) if features.wants_tokenizer(scheduler) else None
     with context(f"{_BUILDING}: failed to apply scheduler migrations"):
         rewrite(manifest, url)
+    if wakes_on_request(observed):
+        _hold_requests(manifest)
     return Child(DEPLOYMENTS, manifest, policy=MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
+
+
+def _hold_requests(deployment: Object) -> None:
+    """Raises `Refused` where requests cannot be held: the picker is older, or its configuration is in a file."""
+    template = deployment["spec"]["template"]
+    pod = template["spec"]
+    if not flags.text_positions((flags.container(pod) or {}).get("args") or []):
+        raise Refused(f"{WAKE_ON_REQUEST}: flow control is switched on in the configuration, which has to be inline")
+    if (runs := version.of_template(template)) < _QUEUE_SINCE:
+        found = ".".join(map(str, runs[:3]))
+        raise Refused(f"{WAKE_ON_REQUEST}: requests wait in an endpoint picker of 0.9 or later, and this is {found}")
+    edit_configs(pod, hold_requests)
 
 
 def _pod(observed: Observed, scheduler: SchedulerSpec, account: Object, live: Object) -> Object:

@@ -11,6 +11,7 @@ from isvc.api.llm.conversion import pool_from_v1
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.steps import require
+from isvc.controllers.llmisvc.workload.waking import ask_always, wakes_on_request
 from isvc.engine.plan import Child
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
@@ -22,6 +23,8 @@ def pools(observed: Observed) -> Iterator[Child]:
     """Raises `Refused` in a cluster that does not have the newer ones."""
     pool = observed.scheduler.pool if observed.scheduler else None
     spec = (pool and pool.spec) or {}
+    if wakes_on_request(observed):
+        spec = ask_always(spec)
     require(observed, INFERENCE_POOLS, names.inference_pool(observed.name))
     yield _pool(observed, INFERENCE_POOLS, spec)
     if INFERENCE_POOLS_V1ALPHA2 in observed.served:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from isvc.api.llm.workload import WorkloadSpec
@@ -19,17 +18,26 @@ from isvc.engine.events import WARNING, Event, failing, readiness_events
 from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome, Refusal, Taken
 from isvc.engine.plan import Stop
+from isvc.kube import durations
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.objects import Object, dig, name_of
-from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SECRETS, Resource
+from isvc.kube.resource import (
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    POD_DISRUPTION_BUDGETS,
+    SECRETS,
+    Resource,
+)
 from isvc.serving.llm import names
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
+from isvc.serving.workload.scalers import NOT_LOOKED_AT
+from isvc.serving.workload.sleep import ASLEEP, LOOK_AGAIN, WAKING
 
 FIRST_RETRY: Final = 2.0  # for what may appear without a watch that reports it; later retries are further apart
 LAST_RETRY: Final = 60.0
 AFTER_FAILED_CHECK: Final = 5.0
 REREAD: Final = 300.0  # no watch reports an edit of a ConfigMap without our label
-_SEEN_BY_LABEL: Final = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS)
+_SEEN_BY_LABEL: Final = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS)
 """Kinds of which only objects with our label are watched: somebody else's shows when ours is created."""
 
 
@@ -53,6 +61,9 @@ def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Folded:
     later = [area.again for area in planned.areas if area.again is not None]
     if observed.is_reread:
         later.append(REREAD)
+    reasons = {edit.reason(condition) for condition in (c.READY, c.SCALING_READY)}
+    if reasons & {WAKING.reason, NOT_LOOKED_AT}:
+        later.append(LOOK_AGAIN)
     return Folded(edit.result(), warnings, min(later, default=None))
 
 
@@ -88,6 +99,10 @@ def _fold_areas(edit: StatusEdit, planned: Planned, applied: Applied, stop: Stop
         edit.sum_up(c.ROUTER_READY, c.ROUTER_CONDITIONS)
     if stop is None:
         edit.fields["workloads"] = _workloads(applied)
+    given = {edit.reason(condition) for condition in c.WORKLOAD_CONDITIONS}
+    for state in (ASLEEP, WAKING):
+        if edit.is_true(c.READY) and state.reason in given:
+            edit.conditions.set(c.READY, *state)
 
 
 def _refusal(observed: Observed, refusal: Refusal) -> str:
@@ -106,7 +121,7 @@ def _refusal(observed: Observed, refusal: Refusal) -> str:
 def _retry(edit: StatusEdit, now: str) -> float:
     """Returns the seconds until a service that lacks something is looked at again: ever more of them."""
     since = (edit.conditions.get(c.READY) or {}).get("lastTransitionTime")
-    age = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds() if since else 0.0
+    age = durations.between(since, now) if since else 0.0
     return min(max(age / 20, FIRST_RETRY), LAST_RETRY)
 
 

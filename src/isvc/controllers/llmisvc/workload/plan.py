@@ -14,6 +14,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.status import conditions
 from isvc.controllers.llmisvc.workload import scaling
 from isvc.controllers.llmisvc.workload.certificate import certificate_secret, renew_in
+from isvc.controllers.llmisvc.workload.disruption import disruption_budgets
 from isvc.controllers.llmisvc.workload.multi_node import multi_node
 from isvc.controllers.llmisvc.workload.phases import phases
 from isvc.controllers.llmisvc.workload.service import workload_service
@@ -26,6 +27,7 @@ from isvc.kube.objects import name_of
 from isvc.kube.resource import (
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
+    POD_DISRUPTION_BUDGETS,
     RESOURCE_CLAIM_TEMPLATES,
     ROLE_BINDINGS,
     ROLES,
@@ -97,6 +99,8 @@ def _surplus(step: str, service: str, answer: Answer) -> Iterator[Part]:
         yield Part("other workloads' parts", answer, shared, frozenset(made(service) for made in _MADE))
     elif step == "scaling":
         yield Part("other autoscalers", answer, frozenset({HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS}))
+    elif step == "disruption":
+        yield Part("other budgets", answer, frozenset({POD_DISRUPTION_BUDGETS}))
 
 
 def _ca_bundle(observed: Observed) -> Iterator[Wanted]:
@@ -136,4 +140,5 @@ STEPS: Final[dict[str, Step]] = {
     "single node": Step(single_node, conditions.MAIN_WORKLOAD_READY, "ReconcileSingleNodeWorkloadError"),
     "service": Step(_service, conditions.MAIN_WORKLOAD_READY, "ReconcileWorkloadServiceError"),
     "scaling": Step(scaling.autoscalers, conditions.MAIN_WORKLOAD_READY, "ReconcileScalingError"),
+    "disruption": Step(disruption_budgets, conditions.MAIN_WORKLOAD_READY, "ReconcileDisruptionBudgetError"),
 }

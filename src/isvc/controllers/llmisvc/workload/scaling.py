@@ -14,6 +14,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.controllers.llmisvc.workload.phases import Phase, phases
 from isvc.controllers.llmisvc.workload.steps import Wanted, context, require
+from isvc.controllers.llmisvc.workload.waking import check_wakes, wakes_on_request, waking_trigger
 from isvc.engine.plan import Child
 from isvc.engine.policies import SPEC_AND_METADATA
 from isvc.kube.objects import Object
@@ -38,6 +39,8 @@ _SETTINGS: Final = (
 
 
 def autoscalers(observed: Observed) -> Iterator[Wanted]:
+    if wakes_on_request(observed):
+        check_wakes(observed)
     for phase in phases(observed):
         words = f"failed to reconcile {phase.name} workload scaling: failed to reconcile {phase.name} actuator"
         with context(words):
@@ -52,11 +55,13 @@ def _autoscaler(observed: Observed, phase: Phase) -> Child | None:
     variant = scaling.wva or WVASpec()
     if scaling.keda is not None:
         settings = written["keda"]
-        return _scaled_object(observed, phase, scaling, settings, settings.get("triggers") or [])
+        return _scaled_object(
+            observed, phase, scaling, settings, [*(settings.get("triggers") or []), *_waking(observed)]
+        )
     if variant.keda is not None:
         trigger = _prometheus_trigger(observed, phase)
         settings, annotations = written["wva"]["keda"], _annotations(observed, variant)
-        return _scaled_object(observed, phase, scaling, settings, [trigger], annotations)
+        return _scaled_object(observed, phase, scaling, settings, [trigger, *_waking(observed)], annotations)
     if variant.hpa is not None:
         return _hpa(observed, phase, scaling, variant.hpa, _annotations(observed, variant))
     return None
@@ -149,17 +154,27 @@ def _annotations(observed: Observed, variant: WVASpec) -> dict[str, str]:
     return found
 
 
+def _waking(observed: Observed) -> list[Object]:
+    if not wakes_on_request(observed):
+        return []
+    return [waking_trigger(observed, _prometheus_query(observed, "", "", ""))]
+
+
 def _prometheus_trigger(observed: Observed, phase: Phase) -> Object:
-    prometheus = _prometheus(observed)
     # Prometheus renames the namespace that the metric comes with.
     where = f'variant_name="{phase.scaled_object}",exported_namespace="{observed.namespace}"'
+    return _prometheus_query(observed, "wva-desired-replicas", f"{_METRIC}{{{where}}}", "1")
+
+
+def _prometheus_query(observed: Observed, name: str, query: str, threshold: str) -> Object:
+    prometheus = _prometheus(observed)
     metadata = {
         "serverAddress": prometheus.url,
-        "query": f"{_METRIC}{{{where}}}",
-        "threshold": "1",
+        "query": query,
+        "threshold": threshold,
         "unsafeSsl": "true" if prometheus.tls_insecure_skip_verify else "false",
     }
-    trigger: Object = {"type": "prometheus", "name": "wva-desired-replicas", "metadata": metadata}
+    trigger: Object = {"type": "prometheus", "name": name, "metadata": metadata}
     if prometheus.auth_modes:
         metadata["authModes"] = prometheus.auth_modes
     if prometheus.trigger_auth_name:

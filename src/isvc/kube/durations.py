@@ -1,0 +1,28 @@
+"""Durations: as Go writes them, such as `1m30s` and `0.5s`, and from one timestamp to another."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final
+
+_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)", re.ASCII)
+_WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
+
+
+def seconds(text: str) -> float | None:
+    """Returns None for what is no duration."""
+    if not _WHOLE.fullmatch(text):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def limit(text: str) -> float | None:
+    """Returns the seconds of a limit; None where there is none, or where zero switches it off."""
+    return seconds(text) or None
+
+
+def between(begin: str, end: str) -> float:
+    """Returns the seconds from one timestamp to another."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
