@@ -12,8 +12,10 @@ export UV_HTTP_TIMEOUT ?= 300
 export UV_HTTP_RETRIES ?= 10
 # Bytecode is kept, whatever the shell wants: tests start hundreds of programs that would each compile all they import.
 unexport PYTHONDONTWRITEBYTECODE
+# kube-apiserver, etcd, kubectl and Helm spend a third of a test's CPU on collecting garbage: memory is cheaper.
+export GOGC ?= 400
 
-.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test test-guides test-package test-browser test-takeover test-scale soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test test-guides test-package test-browser test-takeover test-scale soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube test-recorded test-thorough test-every-profile envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -61,12 +63,17 @@ format: .venv ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 # More workers than cores: many tests wait for a process to start or to end.
-PYTEST := $(BIN)/pytest -n $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder $(addprefix --shuffle=,$(SHUFFLE))
+PYTEST = $(BIN)/pytest -n $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder $(addprefix --shuffle=,$(SHUFFLE))
 
+test: WORKERS := $(or $(WORKERS),4)
 test: .venv ## what every change has to pass: units, recordings, the suites on the embedded API server, isvc up
-	$(PYTEST) tests/up tests/insight tests/cluster tests/packaging tests/golden tests/unit
+	$(PYTEST) tests/up tests/insight tests/managers tests/cluster tests/packaging tests/golden tests/unit
 
-test-guides: .venv ## what the README, the tutorials and the pages for platform teams tell people to type
+test-thorough: .venv ## what takes longer: kills, a full disk, load, confined pods, LLMs of several pods, properties with more examples
+	$(PYTEST) tests/thorough
+	ISVC_FUZZ_EXAMPLES=100 $(PYTEST) -m hypothesis tests/unit
+
+test-guides: .venv ## what the README, the tutorials, the pages for platform teams and CONTRIBUTING.md tell people to type
 	$(PYTEST) tests/guides
 
 test-package: .venv ## sdist, wheel and image on every supported Python of this machine (fetches packages)
@@ -83,8 +90,15 @@ envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go 
 $(ENVTEST)/kube-apiserver:
 	tools/build-envtest $(ENVTEST)
 
+ON_KUBE = KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) --cluster=kube-apiserver
+# One test at a time to whoever is free; the longest come first.
+ONE_BY_ONE := --dist load --maxschedchunk 1
+
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) --dist worksteal --cluster=kube-apiserver tests/conformance tests/production tests/recorded_cluster/test_roles.py tests/differential tests/cluster
+	$(ON_KUBE) tests/production tests/recorded_cluster/test_roles.py tests/recorded_cluster/test_roles_of_caches.py tests/recorded_cluster/test_restricted.py tests/cluster tests/differential
+
+test-recorded: .venv envtest ## all recorded cases of KServe, played on a real kube-apiserver
+	$(ON_KUBE) $(ONE_BY_ONE) tests/conformance/test_recorded_cases.py
 
 test-takeover: .venv envtest ## taking over what KServe left on a real kube-apiserver, as it was recorded, restarts no pod
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver tests/recorded_cluster/test_takeover.py
@@ -92,14 +106,17 @@ test-takeover: .venv envtest ## taking over what KServe left on a real kube-apis
 test-scale: .venv envtest ## one request for each child of 2,000 owners, and none after a restart, on a real kube-apiserver
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver --owners=2000 tests/cluster/test_engine.py
 
-takeover: .venv envtest ## live LLMInferenceServices from KServe's own controller to ours, and back (KSERVE=a checkout; needs Go)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
+takeover: .venv envtest ## live services and graphs from KServe's own controllers to ours, and back (KSERVE=a checkout, PROFILE=llmisvc; needs Go)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe)) $(PROFILE)
 
 soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube-apiserver (MINUTES=20)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)
 
-test-conformance: .venv ## the recorded cases on the embedded API server
-	$(PYTEST) --dist load tests/conformance
+test-conformance: .venv ## what KServe made of the recorded cases is what we make of them; some are played on the embedded API server
+	$(PYTEST) $(ONE_BY_ONE) tests/conformance
+
+test-every-profile: .venv ## all recorded cases, played on the embedded API server
+	$(PYTEST) $(ONE_BY_ONE) --every-profile tests/conformance/test_recorded_cases.py
 
 fuzz: .venv ## look for inputs that break something, with new random seeds, for MINUTES=10
 	$(BIN)/python tools/fuzz --minutes $(or $(MINUTES),10)
@@ -108,14 +125,17 @@ MANAGER := $(CURDIR)/$(BIN)/isvc-manager --leader-elect=false --webhook-port {we
   --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
 LLMISVC := $(CURDIR)/$(BIN)/llmisvc-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
   --metrics-secure=false --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
+LOCALMODEL := $(CURDIR)/$(BIN)/localmodel-manager --leader-elect=false --webhook-port {webhook_port} --metrics-addr :{metrics_port} \
+  --health-probe-addr :{probe_port} --webhook-cert-dir {cert_dir}
 SERVER := $(CURDIR)/$(BIN)/isvc apiserver --kubeconfig {kubeconfig} --dir {dir}
-SELECTED = $(addprefix --profile ,$(PROFILE)) $(addprefix --case ,$(CASE))
+MANAGERS = --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --localmodel '$(LOCALMODEL)'
+SELECTED = $(addprefix --suite $(CONFORMANCE)/,$(SUITE)) $(addprefix --profile ,$(PROFILE)) $(addprefix --case ,$(CASE))
 
-conformance: crds envtest ## play recorded cases on a real kube-apiserver (PROFILE=, CASE=)
-	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --crds $(CRDS) $(SELECTED)
+conformance: crds envtest ## play recorded cases on a real kube-apiserver (SUITE=localmodel, PROFILE=, CASE=)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python $(CONFORMANCE)/conform.py $(MANAGERS) --crds $(CRDS) $(SELECTED)
 
-conformance-embedded: crds ## play recorded cases on the embedded API server (PROFILE=, CASE=)
-	$(BIN)/python $(CONFORMANCE)/conform.py --manager '$(MANAGER)' --llmisvc '$(LLMISVC)' --server '$(SERVER)' --crds $(CRDS) $(SELECTED)
+conformance-embedded: crds ## play recorded cases on the embedded API server (SUITE=localmodel, PROFILE=, CASE=)
+	$(BIN)/python $(CONFORMANCE)/conform.py $(MANAGERS) --server '$(SERVER)' --crds $(CRDS) $(SELECTED)
 
 bench-api: .venv ## time of decoding, defaulting, validating and converting our kinds
 	$(BIN)/python bench/api.py
@@ -143,6 +163,10 @@ bench-toolkit: .venv ## cache and queue: events a second, memory per object, req
 bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 100 pods a second
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/pod_webhook.py
 
+.PHONY: bench-caches
+bench-caches: .venv envtest ## requests and CPU of localmodel-manager: model caches on nodes of a real kube-apiserver, settled, restarted (N=500, NODES=50)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/caches.py --caches $(or $(N),500) --nodes $(or $(NODES),50)
+
 bench-gateway: .venv ## the laptop's gateway beside nginx, in HTTP/1.1 and gRPC (BEFORE=REVISION for an older one in the same run)
 	$(BIN)/python bench/gateway.py $(if $(BEFORE),--before $(BEFORE))
 
@@ -153,6 +177,10 @@ test-gateway-api: .venv ## the Gateway API's own conformance tests for HTTPRoute
 .PHONY: bench-traffic
 bench-traffic: .venv ## predictions on isvc up at rest and while services are created, updated and shifted, and Envoy is killed (BEFORE=an older checkout's .venv/bin/python)
 	$(BIN)/python bench/traffic.py $(addprefix --before ,$(BEFORE))
+
+.PHONY: bench-many
+bench-many: .venv ## isvc up while 1,000 services are created: services a minute, memory, how late its loop is (N=1000, BEFORE=an older checkout's .venv/bin/python)
+	$(BIN)/python bench/many.py -n $(or $(N),1000) $(addprefix --before ,$(BEFORE))
 
 .PHONY: bench-agent
 bench-agent: .venv ## what the agent adds to HTTP/1.1, gRPC, WebSockets, events and 1 GiB bodies (KSERVE_AGENT=KServe's own, built, for the same run)
@@ -196,6 +224,10 @@ $(E2E)/complete: tests/kserve-e2e.lock | .venv
 
 kserve-e2e: .venv $(E2E)/complete ## KServe's own end-to-end tests against isvc up (KSERVE=a checkout, TESTS=predictor/test_sklearn.py)
 	$(BIN)/python tools/kserve_e2e $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe)) $(E2E)/bin/python $(or $(TESTS),-m predictor)
+
+.PHONY: kserve-suites
+kserve-suites: crds envtest ## the suites of KServe's controllers, in Go, against our managers (KSERVE=a checkout, SUITE=llmisvc, FOCUS=text; needs Go)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python tests/kserve-suites/run $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe)) $(SUITE) $(if $(FOCUS),--focus '$(FOCUS)')
 
 clean: ## remove what make built here
 	rm -rf .venv build manifests .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.fuzzing import examples
 from tests.servers import Cluster, discard, start
 from tests.skips import pytest_runtest_makereport
 
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="embedded",
         help="the API server that cluster suites run on",
     )
+    parser.addoption("--every-profile", action="store_true", help="play all recorded cases on the embedded API server")
     parser.addoption("--record", action="store_true", help="write tests/golden/recordings anew")
     parser.addoption("--shuffle", metavar="SEED", help="run files, and the tests of each, in a random order")
     parser.addoption("--owners", type=int, default=200, help="how many owners the engine has to keep children for")
@@ -41,6 +43,7 @@ def pytest_configure() -> None:
     """
     settings.register_profile(
         "isvc",
+        max_examples=examples(),
         deadline=None,
         derandomize=bool(os.environ.get("CI")),
         suppress_health_check=[HealthCheck.too_slow],
@@ -59,10 +62,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (places[item.path], random.random()))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    from tests.scheduling import Scheduling
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The models of the examples, as `isvc up` puts them into its claim, trained once for all workers."""
-    from isvc.local.examples import place_llm, train
+    from isvc.local.examples import make_adapter, place_llm, train
 
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "models"
@@ -72,6 +82,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
             unfinished = folder.with_suffix(".new")
             train(unfinished)
             place_llm(unfinished)
+            make_adapter(unfinished)
             unfinished.rename(folder)
     return folder
 

@@ -1,4 +1,7 @@
-"""How many examples a property is tried with: few and always the same in CI, random and many in `make fuzz`."""
+"""How many examples a property is tried with: few in `make test`, more in `make test-thorough`, many in `make fuzz`.
+
+In CI they are always the same, in `make fuzz` never.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,10 @@ def seeds(count: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def budget(examples: int) -> settings:
-    """A test's own number of examples, which `make fuzz` raises."""
-    return settings(max_examples=max(examples, int(os.environ.get(FUZZ_EXAMPLES, "0"))))
+def examples(usual: int = 30) -> int:
+    return max(usual, int(os.environ.get(FUZZ_EXAMPLES, "0")))
+
+
+def budget(usual: int) -> settings:
+    """A test's own number of examples."""
+    return settings(max_examples=examples(usual))

@@ -49,8 +49,9 @@ class Cluster:
                 process.wait()
 
 
-def start(kind: str, folder: Path) -> Cluster:
-    cluster = _kube_apiserver(folder) if kind == "kube-apiserver" else _embedded(folder)
+def start(kind: str, folder: Path, *flags: str) -> Cluster:
+    """`flags` are further ones of kube-apiserver."""
+    cluster = _kube_apiserver(folder, *flags) if kind == "kube-apiserver" else _embedded(folder)
     try:
         _wait_until_ready(cluster)
     except BaseException:
@@ -67,7 +68,7 @@ def assets() -> Path:
     return folder
 
 
-def _kube_apiserver(folder: Path) -> Cluster:
+def _kube_apiserver(folder: Path, *flags: str) -> Cluster:
     etcd_port, peer_port, port = free_port(), free_port(), free_port()
     key = folder / "sa.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
@@ -97,6 +98,7 @@ def _kube_apiserver(folder: Path) -> Cluster:
         "--allow-privileged=true",
         "--enable-priority-and-fairness=false",
         "--enable-aggregator-routing=true",  # webhooks of a Service by its EndpointSlices: there is no cluster network
+        *flags,
     ]
     url = f"https://127.0.0.1:{port}"
     cluster = Cluster("kube-apiserver", url, TOKEN, _write_kubeconfig(folder, url), folder)

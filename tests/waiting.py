@@ -26,11 +26,12 @@ async def until(condition: Callable[[], Any], what: str = "", within: float = DE
 
 
 def wait_until(condition: Callable[[], Any], what: str = "", within: float = DEADLINE, every: float = 0.05) -> Any:
-    """The same for tests that are no coroutines."""
+    """The same for tests that are no coroutines. A look that takes long is followed by as long a pause."""
     deadline = time.monotonic() + within
     while True:
+        began = time.monotonic()
         if value := condition():
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"still not true after {within:.0f} s: {what or condition}")
-        time.sleep(every)
+        time.sleep(max(every, time.monotonic() - began))

@@ -18,7 +18,7 @@ from isvc.cli import chart, manifests
 from isvc.kube.objects import Object
 from isvc.toolkit.client import Client
 
-MONITORING = dict.fromkeys(("podMonitor", "serviceMonitor", "prometheusRule", "dashboard"), True)
+MONITORING = dict.fromkeys(("serviceMonitor", "prometheusRule", "dashboard"), True)
 SWITCHES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "no manager": {"manager": {"enabled": False}},
@@ -34,6 +34,23 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "given certificates": {"certificates": {"source": "secret", "caBundle": "QUJD"}},
     "cert-manager": {"certificates": {"source": "cert-manager"}},
     "monitoring": {"monitoring": MONITORING},
+    "metrics in the clear": {"manager": {"metricsSecure": False}, "monitoring": {"podMonitor": True}},
+    "client certificates": {"webhooks": {"clients": {"configMap": "kube-root-ca.crt", "names": ["apiserver"]}}},
+    "policies with peers": {
+        "networkPolicy": {
+            "enabled": True,
+            "webhooksFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}],
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        }
+    },
+    "no policy": {"admissionPolicy": {"enabled": False}},
+    "roles of people": {"roles": {"kubernetes": True, "kubeflow": True}},
+    "a gateway": {"gateway": {"create": True, "className": "envoy"}},
+    "of a platform": {
+        "image": {"digest": f"sha256:{'0' * 64}"},
+        "podSecurityContext": {"runAsUser": 7},
+        "llmisvc": {"podLabels": {"team": "ml"}, "extraEnv": [{"name": "A", "value": "b"}]},
+    },
     "namespaces": {"namespaces": ["default"], "webhooks": {"enabled": False}},
     "namespaces, one process": {
         "namespaces": ["default"],
@@ -44,7 +61,11 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "manager": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "extraArgs": ["--zap-devel"]}
     },
 }
-OTHERS = ("cert-manager.io/", "monitoring.coreos.com/")  # kinds of projects that are not installed here
+OTHERS = (
+    "cert-manager.io/",
+    "monitoring.coreos.com/",
+    "gateway.networking.k8s.io/",
+)  # kinds of projects that are not installed here
 
 
 def rendered() -> list[Object]:
@@ -135,6 +156,12 @@ def by_isvc(values: Path) -> tuple[int, str, str]:
         ("config: {sections: {ingres: {urlScheme: https}}}", "config.sections"),
         ("podDisruptionBudget: {maxUnavailable: many}", "podDisruptionBudget.maxUnavailable"),
         ("certificates: {source: secret, caBundle: '%%%'}", "certificates.caBundle"),
+        ("config: {sections: {deploy: {defaultDeploymentMode: Serverles}}}", "defaultDeploymentMode"),
+        ("runtimes: {exclude: [kserve-torch]}", "runtimes.exclude"),
+        ("image: {digest: latest}", "image.digest"),
+        ("manager: {extraEnv: [{value: b}]}", "manager.extraEnv"),
+        ("gateway: {create: true}", "gateway.create=true needs gateway.className"),
+        ("monitoring: {podMonitor: true}", "podMonitor needs manager.metricsSecure=false"),
         ("namespaces: [a]", "namespaces needs webhooks.enabled=false"),
         ("{llmisvc: {inManager: true}, manager: {enabled: false}}", "inManager=true needs manager.enabled=true"),
     ],

@@ -18,6 +18,7 @@ from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, LLM_I
 from isvc.kube.errors import AlreadyExists, Invalid
 from isvc.kube.objects import dig
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
+from isvc.programs.cluster_manifests import OPEN, kinds
 from isvc.toolkit.client import PatchKind
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.rotation import Certificates
@@ -41,6 +42,19 @@ async def install(client: Any, definition: KindRow) -> None:
 @pytest.mark.parametrize("definition", KINDS, ids=lambda definition: definition.resource.plural)
 async def test_every_crd_is_established(client: Any, definition: KindRow):
     await install(client, definition)
+
+
+async def test_minimal_kinds_are_taken(client: Any):
+    """Under another group, because those of ours may be there; nothing is stored."""
+    made = kinds("kserve", minimal=True)
+    assert len(made) == len(KINDS)
+    for each in made:
+        spec = {**each["spec"], "group": "minimal.example.com"}
+        named = {**each, "metadata": {"name": f"{spec['names']['plural']}.{spec['group']}"}, "spec": spec}
+        path = CUSTOM_RESOURCE_DEFINITIONS.path()
+        taken = await client.request("POST", path, params={"dryRun": "All", "fieldValidation": "Strict"}, body=named)
+        for version in taken["spec"]["versions"]:
+            assert dig(version, "schema", "openAPIV3Schema", "properties", "spec") == OPEN
 
 
 async def test_a_service_keeps_its_fields_and_bad_ones_are_refused(client: Any, namespace: str):

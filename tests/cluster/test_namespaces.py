@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests import definitions
 from tests.cluster.lifecycles import stage as inference_services
-from tests.cluster.test_llm_routing import Stage, set_up
+from tests.managers.test_llm_routing import Stage, set_up
 from tests.production.chart_pods import running
 from tests.production.installation import ACCOUNT_KINDS, RESOURCES
 from tests.servers import Cluster

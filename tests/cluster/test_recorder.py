@@ -18,7 +18,7 @@ class Counting:
 
     def __init__(self, client) -> None:
         self.requests: list[str] = []
-        client.observe(lambda method, status: self.requests.append(method))
+        client.observe(lambda answer: self.requests.append(answer.method))
 
 
 async def subject(client, namespace: str) -> dict:

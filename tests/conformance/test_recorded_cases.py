@@ -1,8 +1,12 @@
-"""The recorded behaviour of the reference, played against `isvc-manager` and `llmisvc-manager`.
+"""The recorded behaviour of the reference, played against our managers.
 
 The cases live beside the repository (`CONFORMANCE`, by default `../shared/conformance`). Where we deliberately answer
 better than the reference, the case is named in `expectations.yaml` together with the reason and the differences. A
 difference that is not expected fails, and so does an expectation that no longer comes true.
+
+On a real kube-apiserver all profiles are played. Whether the embedded one answers as it does is the matter of
+`tests/differential`; here one profile of each family shows that our managers get along with it, and `--every-profile`
+plays the others, too.
 """
 
 import re
@@ -24,15 +28,30 @@ FLAGS = (
 )
 MANAGER = f"{BIN}/isvc-manager {FLAGS}"
 LLMISVC = f"{BIN}/llmisvc-manager --metrics-secure=false {FLAGS}"
+LOCALMODEL = f"{BIN}/localmodel-manager {FLAGS}"
+SUITES = (CASES, CASES / "localmodel")
 SERVER = f"{BIN}/isvc apiserver --kubeconfig {{kubeconfig}} --dir {{dir}}"
 # The cases choose free ports, which somebody else may take before the manager listens there.
 PORT_TAKEN = re.compile("cannot listen on port|address already in use")
+# Webhooks and defaults; paths and their status; Deployments, HTTPRoutes and deletion; certificates and pools; caches.
+ONE_OF_EACH_FAMILY = {"admission", "knative-path", "standard-gateway", "llmisvc-tls", "localmodel-unmanaged"}
 RESULT = re.compile(r"^(?:ok  |FAIL) (\S+/\S+)")
 DIFFERENCE = re.compile(r"^ {7}(.*)")
 
 
+def pytest_generate_tests(metafunc):
+    if "profile" in metafunc.fixturenames:
+        option = metafunc.config.getoption
+        everything = option("--every-profile") or option("--cluster") == "kube-apiserver"
+        chosen = [path for path in profiles() if everything or path.stem in ONE_OF_EACH_FAMILY]
+        each = [pytest.param(path.parents[1], path.stem, id=path.stem) for path in chosen]
+        metafunc.parametrize(("suite", "profile"), each)
+
+
 def profiles():
-    return [path.stem for path in sorted(CASES.glob("profiles/*.yaml"))]
+    """Returns their files, those with the most cases first: whoever comes last has a short one."""
+    found = [path for suite in SUITES for path in sorted(suite.glob("profiles/*.yaml"))]
+    return sorted(found, key=lambda path: -len([*path.parents[1].glob(f"cases/{path.stem}/*.yaml")]))
 
 
 def expected(profile):
@@ -53,10 +72,10 @@ def differences(output):
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases in {CASES}")
-@pytest.mark.parametrize("profile", profiles())
-def test_profile_agrees_with_the_reference(profile, request, tmp_path):
+def test_profile_agrees_with_the_reference(suite, profile, request, tmp_path):
     command: list[str | Path] = [sys.executable, CASES / "conform.py", "--manager", MANAGER, "--llmisvc", LLMISVC]
-    command += ["--profile", profile, "--crds", write_ours(tmp_path), "--show", "1000"]
+    command += ["--localmodel", LOCALMODEL, "--suite", suite, "--profile", profile]
+    command += ["--crds", write_ours(tmp_path), "--show", "1000"]
     if request.config.getoption("--cluster") == "embedded":
         command += ["--server", SERVER]
     played = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -81,7 +100,7 @@ def test_profile_agrees_with_the_reference(profile, request, tmp_path):
 
 @pytest.mark.skipif(not CASES.is_dir(), reason=f"no recorded cases in {CASES}")
 def test_every_expectation_is_about_a_case_and_gives_its_reason():
-    cases = {f"{path.parent.name}/{path.stem}" for path in CASES.glob("cases/*/*.yaml")}
+    cases = {f"{path.parent.name}/{path.stem}" for suite in SUITES for path in suite.glob("cases/*/*.yaml")}
     for entry in yaml.safe_load((HERE / "expectations.yaml").read_text()) or []:
         assert entry["case"] in cases
         assert entry["reason"]

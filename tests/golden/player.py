@@ -23,18 +23,27 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
-from isvc.kube.errors import Conflict, NotFound
+from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Object, deep_copy, name_of, namespace_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     INGRESSES,
+    NAMESPACES,
+    POD_DISRUPTION_BUDGETS,
     SERVICES,
     Resource,
 )
 from isvc.serving.config import CONFIG_MAP
-from isvc.serving.thirdparty import HTTP_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES
+from isvc.serving.thirdparty import (
+    HTTP_ROUTES,
+    INTERCEPTOR_ROUTES,
+    KNATIVE_SERVICES,
+    REFERENCE_GRANTS,
+    SCALED_OBJECTS,
+    VIRTUAL_SERVICES,
+)
 from isvc.toolkit.client import Client
 
 HERE = Path(__file__).parent
@@ -46,8 +55,11 @@ OURS = (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
 )
-FOREIGN = (HTTP_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES)
-RECORDED = (*OURS[:3], CONFIG_MAPS, DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, INGRESSES, *FOREIGN)
+FOREIGN = (HTTP_ROUTES, INTERCEPTOR_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES)
+ADD_ON = "keda"
+"""The namespace of KEDA's HTTP add-on, in which services that it scales have a ReferenceGrant."""
+BUILT_IN = (CONFIG_MAPS, DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS, INGRESSES)
+RECORDED = (*OURS[:3], *BUILT_IN, *FOREIGN)
 _BY_KIND = {(each.api_version, each.kind): each for each in (*OURS, *RECORDED)}
 _OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace")
 
@@ -92,7 +104,11 @@ class Player:
         self.platform = Platform(client)
 
     async def set_up(self, case: Object) -> None:
-        await definitions.install(self.client, *map(definitions.ours, OURS), *map(foreign_crd, FOREIGN))
+        await definitions.install(
+            self.client, *map(definitions.ours, OURS), *map(foreign_crd, (*FOREIGN, REFERENCE_GRANTS))
+        )
+        with contextlib.suppress(AlreadyExists):
+            await self.client.create(NAMESPACES, {"metadata": {"name": ADD_ON}})
         for left in (await self.client.list(CLUSTER_SERVING_RUNTIMES)).items:  # by other tests; messages name them all
             await self.client.delete(CLUSTER_SERVING_RUNTIMES, name_of(left))
         metadata = {"name": CONFIG_MAP, "namespace": self.namespace}
@@ -117,11 +133,16 @@ class Player:
         await self.platform.make_ready(self.namespace)
         for route in (await self.client.list(HTTP_ROUTES, self.namespace)).items:
             status = {"parents": [_accepted(route, parent) for parent in route["spec"]["parentRefs"]]}
-            if route.get("status") != status:
-                with contextlib.suppress(NotFound, Conflict):
-                    await self.client.patch(
-                        HTTP_ROUTES, name_of(route), {"status": status}, namespace_of(route), subresource="status"
-                    )
+            await self._report(HTTP_ROUTES, route, status)
+        for scaled in (await self.client.list(SCALED_OBJECTS, self.namespace)).items:
+            await self._report(SCALED_OBJECTS, scaled, {"conditions": [{"type": "Ready", "status": "True"}]})
+
+    async def _report(self, resource: Resource, obj: Object, status: Object) -> None:
+        if obj.get("status") != status:
+            with contextlib.suppress(NotFound, Conflict):
+                await self.client.patch(
+                    resource, name_of(obj), {"status": status}, namespace_of(obj), subresource="status"
+                )
 
     async def picture(self) -> Object:
         """Everything in the namespace, whatever it is called and whenever it was made."""
@@ -131,6 +152,9 @@ class Player:
                 if name_of(obj) not in (CONFIG_MAP, "kube-root-ca.crt"):
                     group = f".{resource.group}" if resource.group else ""
                     seen[f"{resource.kind}{group}/{name_of(obj)}"] = _normal(resource, obj, self.namespace)
+        for grant in (await self.client.list(REFERENCE_GRANTS, ADD_ON)).items:
+            if name_of(grant) == f"isvc-{self.namespace}":
+                seen["ReferenceGrant.gateway.networking.k8s.io"] = _normal(REFERENCE_GRANTS, grant, self.namespace)
         return seen
 
 

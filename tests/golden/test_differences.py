@@ -145,6 +145,15 @@ class TestStandard:
         """It changed its spec twice after it was created: the transformer went, then nothing but annotations."""
         assert service(after(STANDARD, "and back"), "fir")["status"]["observedGeneration"] == 2
 
+    def test_canaries_of_a_service_that_sleeps_stay_awake(self) -> None:
+        objects = after("asleep-gateway", "a canary, which stays awake")
+        assert "InterceptorRoute.http.keda.sh/owl-next-predictor" not in objects
+        assert objects["ScaledObject.keda.sh/owl-next-predictor"]["spec"]["minReplicaCount"] == 1
+        assert objects["ScaledObject.keda.sh/owl-predictor"]["spec"]["minReplicaCount"] == 0
+        [rule] = objects["HTTPRoute.gateway.networking.k8s.io/owl"]["spec"]["rules"]
+        shares = {backend["name"]: backend["weight"] for backend in rule["backendRefs"]}
+        assert shares == {"keda-add-ons-http-interceptor-proxy": 90, "owl-next-predictor": 10}
+
 
 class TestKnative:
     def test_a_graph_in_standard_mode_is_ready_when_its_deployment_is_available(self) -> None:

@@ -17,8 +17,7 @@ import aiohttp
 import pytest
 import yaml
 from tests.burial import bury
-from tests.cluster.lifecycles.stage import Platform, running, set_up
-from tests.cluster.test_lifecycles import service
+from tests.cluster.lifecycles.stage import Platform, running, service, set_up
 from tests.ports import free_port
 from tests.servers import Cluster
 from tests.waiting import until

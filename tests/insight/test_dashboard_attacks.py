@@ -12,8 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from tests import definitions
-from tests.cluster.lifecycles.stage import our_crds
-from tests.cluster.test_lifecycles import service
+from tests.cluster.lifecycles.stage import our_crds, service
 from tests.waiting import until
 from tests.web_servers import on_any_path, serving
 from yarl import URL

@@ -14,11 +14,9 @@ from tests.waiting import until
 from isvc import render
 from isvc.api.resources import INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.cli import main
-from isvc.kube.objects import Key, Object, labels_of, name_of
-from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
+from isvc.kube.objects import Key, Object, name_of
+from isvc.kube.resource import CONFIG_MAPS
 from isvc.toolkit.client import Client, kubeconfig
-
-SERVICES = 300
 
 
 def runtime(name: str, image: str) -> Object:
@@ -55,11 +53,6 @@ def service(number: int) -> Object:
     }
 
 
-async def generations(client: Client, namespace: str) -> dict[str, int]:
-    found = (await client.list(DEPLOYMENTS, namespace)).items
-    return {labels_of(each)["serving.kserve.io/inferenceservice"]: each["metadata"]["generation"] for each in found}
-
-
 async def diff(cluster, namespace: str, folder: Path, *documents: Object, arguments: tuple[str, ...] = ()) -> Result:
     path = folder / "change.yaml"
     path.write_text(yaml.safe_dump_all(documents))
@@ -76,42 +69,7 @@ async def settled(state: Running, keys: set[Key]) -> None:
     await until(lambda: state.has_seen_to(keys), "the controller has nothing to do", within=120)
 
 
-async def test_names_whom_a_runtime_changes(cluster, client, namespace, tmp_path: Path) -> None:
-    await set_up(client, namespace, "Standard")
-    for each in (runtime("one", "server:1"), runtime("two", "server:1")):
-        await client.create(SERVING_RUNTIMES, each, namespace)
-    await asyncio.gather(*(client.create(INFERENCE_SERVICES, service(number), namespace) for number in range(SERVICES)))
-    keys = {Key(namespace, f"s-{number:03d}") for number in range(SERVICES)}
-    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace) as state:
-        await settled(state, keys)
-        await _ready(client, namespace)
-        await settled(state, keys)
-        before = await generations(client, namespace)
-
-        same = await diff(cluster, namespace, tmp_path, runtime("one", "server:1"))
-        assert (same.exit_code, same.stdout) == (0, "nothing would change\n")
-
-        changed = runtime("one", "server:2")
-        result = await diff(cluster, namespace, tmp_path, changed, arguments=("-o", "json"))
-        assert result.exit_code == 1, result.output
-        announced = {each["name"]: each["podsToRestart"] for each in json.loads(result.stdout)}
-        assert await generations(client, namespace) == before, "a diff writes nothing"
-
-        await client.patch(SERVING_RUNTIMES, "one", {"spec": changed["spec"]}, namespace)
-        await until(lambda: _changed(client, namespace, before, len(announced)), "the controller follows", within=60)
-        await settled(state, keys)
-        after = await generations(client, namespace)
-        assert announced.keys() == {name for name in after if after[name] != before[name]}
-        assert 100 < len(announced) < SERVICES
-        assert set(announced.values()) == {1}
-
-
-async def _changed(client: Client, namespace: str, before: dict[str, int], count: int) -> bool:
-    after = await generations(client, namespace)
-    return sum(after[name] != before[name] for name in after) >= count
-
-
-async def _ready(client: Client, namespace: str) -> None:
+async def make_ready(client: Client, namespace: str) -> None:
     platform = Platform(client)
 
     async def all_ready() -> bool:
@@ -135,7 +93,7 @@ async def test_shows_what_documents_change(cluster, client, namespace, tmp_path)
     await client.create(INFERENCE_SERVICES, first)
     async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace) as state:
         await settled(state, {Key(namespace, name_of(first))})
-        await _ready(client, namespace)
+        await make_ready(client, namespace)
         await settled(state, {Key(namespace, name_of(first))})
 
         new = await diff(cluster, namespace, tmp_path, service(2))

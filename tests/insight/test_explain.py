@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cluster.programs import SYSTEM, controllers
+from tests.commands import run_isvc
 from tests.insight.failures.manifests import CONFIG, GATEWAY, GOING, HERE
 from tests.insight.failures.webhooks import denying_webhook
 from tests.insight.failures.world import World
@@ -76,13 +75,9 @@ async def explain(server: Cluster, *words: str) -> dict[str, str]:
 
 
 async def explain_all(server: Cluster, *words: str) -> str:
-    program = [sys.executable, "-c", "from isvc.cli import main; main()", "explain", *words]
-    process = await asyncio.create_subprocess_exec(
-        *program, "--kubeconfig", str(server.kubeconfig), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    out, err = await process.communicate()
-    assert err == b"", err.decode()
-    return out.decode()
+    done = await asyncio.to_thread(run_isvc, "explain", *words, "--kubeconfig", str(server.kubeconfig))
+    assert done.stderr == ""
+    return done.stdout
 
 
 async def test_the_first_line_names_the_cause(server: Cluster) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import subprocess
 import sys
@@ -14,17 +16,19 @@ import yaml
 from click.testing import CliRunner
 
 from isvc.api.inferencegraph import InferenceGraphSpec
+from isvc.api.modes import OLD_SPELLINGS, DeploymentMode
 from isvc.cli import chart, manifests
 from isvc.controllers.inferencegraph.resolve import Resolved
 from isvc.controllers.inferencegraph.router import pod_spec
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, name_of
 from isvc.serving.config import Config
+from isvc.serving.shipped import shipped_runtimes
 from isvc.serving.storage.init_container import init_container
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 CHARTS = ROOT / "charts"
-EVERYTHING = [f"monitoring.{each}=true" for each in ("podMonitor", "serviceMonitor", "prometheusRule", "dashboard")] + [
+EVERYTHING = [f"monitoring.{each}=true" for each in ("serviceMonitor", "prometheusRule", "dashboard")] + [
     "networkPolicy.enabled=true",
     "priorityClass.create=true",
     'manager.tolerations=[{"operator": "Exists"}]',
@@ -70,13 +74,100 @@ def test_charts_are_sound():
         ["manager.enabled=false", "presets.create=false", "config.create=false", "webhooks.enabled=false"],
         ["llmisvc.inManager=true", "certificates.source=cert-manager", *EVERYTHING[:-1]],
         ["runtimes.tag=v1", "image.tag=v2", "monitoring.labels.team=ml", *EVERYTHING[:-1]],
+        [
+            "manager.podLabels.team=ml",
+            "manager.podLabels.control-plane=stolen",
+            "manager.podAnnotations.note=said",
+            "manager.serviceAnnotations.note=said",
+            "manager.extraEnv[0].name=A",
+            "manager.extraEnv[0].value=b",
+            f"image.digest=sha256:{'0' * 64}",
+            "webhooks.clients.configMap=kube-root-ca.crt",
+            "webhooks.clients.names[0]=apiserver",
+            "podSecurityContext.runAsUser=7",
+            "roles.kubernetes=true",
+            "roles.kubeflow=true",
+            "gateway.create=true",
+            "gateway.className=envoy",
+            "networkPolicy.enabled=true",
+            "networkPolicy.webhooksFrom[0].ipBlock.cidr=10.0.0.0/28",
+        ],
+        ["manager.metricsSecure=false", "monitoring.podMonitor=true"],
         ["podPrograms.agent=kserve", "podPrograms.storageInitializer=kserve", "config.sections.router.image=mine"],
     ],
-    ids=["defaults", "cert-manager", "given certificates", "parts", "one process", "everything", "programs in pods"],
+    ids=[
+        "defaults",
+        "cert-manager",
+        "given certificates",
+        "parts",
+        "one process",
+        "everything",
+        "of a platform",
+        "metrics in the clear",
+        "programs in pods",
+    ],
 )
-def test_plain_manifests_are_those_of_the_chart(values: list[str]):
+def test_plain_manifests_are_those_of_the_chart(values: list[str], tmp_path: Path):
     rendered = helm("template", "isvc", CHARTS / "isvc", "-n", "serving", *settings(values))
-    assert isvc_manifests("-n", "serving", *settings(values)) == objects(rendered)
+    chosen = tmp_path / "values.yaml"
+    chosen.write_text(helm("template", "values", values_printer(tmp_path), *settings(values)))
+    assert isvc_manifests("-n", "serving", "-f", str(chosen)) == objects(rendered)
+
+
+def values_printer(folder: Path) -> Path:
+    """A chart that prints the values that `--set` comes to, of which Helm knows more than we do."""
+    made = folder / "printer"
+    (made / "templates").mkdir(parents=True)
+    (made / "Chart.yaml").write_text("{apiVersion: v2, name: printer, version: 0.1.0}")
+    (made / "templates" / "values.yaml").write_text("{{ toJson .Values }}")
+    return made
+
+
+def test_a_platform_places_its_own_on_pods_and_services():
+    own = {"podLabels": {"team": "ml", "control-plane": "stolen"}, "podAnnotations": {"note": "said"}}
+    env = [{"name": "A", "value": "b"}]
+    given = {**own, "serviceAnnotations": {"note": "said"}, "extraEnv": env}
+    made = chart.render("serving", {"manager": given, "llmisvc": given, "image": {"digest": f"sha256:{'0' * 64}"}})
+    for each in made:
+        if each["kind"] == "Deployment":
+            template = each["spec"]["template"]
+            labels = template["metadata"]["labels"]
+            assert each["spec"]["selector"]["matchLabels"].items() <= labels.items()
+            assert (labels["team"], template["metadata"]["annotations"]["note"]) == ("ml", "said")
+            [container] = template["spec"]["containers"]
+            assert env[0] in container["env"]
+            assert container["image"] == f"isvc@sha256:{'0' * 64}"
+            assert not {"runAsUser", "runAsGroup", "fsGroup"} & {*template["spec"]["securityContext"]}
+            assert each["metadata"]["labels"]["helm.sh/chart"].startswith("isvc-")
+        if each["kind"] == "Service":
+            assert each["metadata"]["annotations"]["note"] == "said"
+
+
+def test_metrics_are_where_scrape_jobs_of_kserve_look():
+    made = keyed(chart.render("kserve", {}))
+    service = made["v1", "Service", "kserve", "kserve-controller-manager-metrics-service"]
+    assert service["metadata"]["annotations"] == {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": "8443",
+        "prometheus.io/scheme": "https",
+    }
+    assert service["spec"]["ports"][0]["port"] == 8443
+    assert ("v1", "Service", "kserve", "kserve-controller-manager-service") in made
+    pod = made["apps/v1", "Deployment", "kserve", "kserve-controller-manager"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert {"--metrics-secure", "--metrics-addr=:8443"} <= {*container["args"]}
+    assert {"name": "metrics", "containerPort": 8443} in container["ports"]
+
+
+@pytest.mark.parametrize("known", ["exclude", "mode"])
+def test_what_the_schema_takes_is_what_there_is(known: str):
+    schema = json.loads((CHARTS / "isvc" / "values.schema.json").read_text())["properties"]
+    if known == "exclude":
+        shipped = {name_of(each) for each in shipped_runtimes()}
+        assert {*schema["runtimes"]["properties"]["exclude"]["items"]["enum"]} == shipped
+    else:
+        deploy = schema["config"]["properties"]["sections"]["properties"]["deploy"]["properties"]
+        assert {*deploy["defaultDeploymentMode"]["enum"]} == {*DeploymentMode, *OLD_SPELLINGS}
 
 
 @pytest.mark.parametrize("whose", ["isvc", "kserve"])
@@ -112,21 +203,29 @@ def test_plain_manifests_for_some_namespaces_are_those_of_the_chart(tmp_path: Pa
     assert not any("Cluster" in kind for _, kind, _, _ in plain)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[], ["certificates.source=cert-manager", "certificates.caBundle=QUJD"]],
-    ids=["own certificates", "cert-manager, and an authority that is given"],
-)
-def test_plain_kinds_are_those_of_the_chart_and_always_convert(values: list[str]):
-    printed = helm("template", "isvc-crds", CHARTS / "isvc-crds", "-n", "serving", *settings(values))
+def test_plain_kinds_are_those_of_the_chart_and_always_convert():
+    compare_kinds("certificates.source=cert-manager", "certificates.caBundle=QUJD", "minimal=true")
+
+
+def compare_kinds(*values: str) -> None:
+    """Holds what helm makes of the kinds' chart against what `isvc manifests` prints."""
+    printed = helm("template", "isvc-crds", CHARTS / "isvc-crds", "-n", "serving", *settings([*values]))
     made = (each.partition("\n")[2] for each in printed.split("---\n")[1:])  # without the line that names its source
     chart = keyed(map(json.loads, made))  # they are JSON, which takes YAML's parser seconds
-    assert isvc_manifests("--crds", "-n", "serving", *settings(values)) == chart
+    assert isvc_manifests("--crds", "-n", "serving", *settings([*values])) == chart
     several = [crd for crd in chart.values() if len(crd["spec"]["versions"]) > 1]
     assert several
     for crd in several:
         service = dig(crd, "spec", "conversion", "webhook", "clientConfig", "service")
         assert service["namespace"] == "serving"
+
+
+def test_a_release_of_the_kinds_leaves_room_in_its_secret():
+    """Helm keeps the chart and what it made of it in one Secret, of a megabyte at most."""
+    folder = CHARTS / "isvc-crds"
+    files = [base64.b64encode(path.read_bytes()).decode() for path in sorted(folder.rglob("*")) if path.is_file()]
+    release = json.dumps({"chart": files, "manifest": helm("template", "isvc-crds", folder)}).encode()
+    assert len(base64.b64encode(gzip.compress(release))) < 2**20 / 2
 
 
 def test_managers_are_found_by_their_labels():
@@ -152,7 +251,7 @@ def test_services_lead_to_ports_of_pods(in_manager: str):
         for port in template["spec"]["containers"][0]["ports"]
     }
     services = [each["spec"] for each in made if each["kind"] == "Service"]
-    assert len(services) == 4
+    assert len(services) == 5
     for service in services:
         assert (service["selector"]["control-plane"], service["ports"][0]["targetPort"]) in ports
 

@@ -8,10 +8,14 @@ from itertools import count
 
 
 class Balancer:
-    """Connects each client to the next backend port that accepts; `ports` may change at any time."""
+    """Connects each client to the next backend port that accepts; `ports` may change at any time.
+
+    One that is `strict` is as kube-proxy: who comes to a port where nobody listens is turned away.
+    """
 
     def __init__(self) -> None:
         self.ports: list[int] = []
+        self.strict = False
         self._turn = count()
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -37,7 +41,7 @@ class Balancer:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for _ in range(len(self.ports)):
+        for _ in range(1 if self.strict else len(self.ports)):
             port = self.ports[next(self._turn) % len(self.ports)]
             with suppress(ConnectionError):
                 answers, backend = await asyncio.open_connection("127.0.0.1", port)

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,8 +145,9 @@ class Installation:
         *,
         flags: Sequence[str] = ("--leader-elect",),
         environment: Mapping[str, str] | None = None,
+        joins: bool = True,
     ) -> Replica:
-        """Start a replica, which reaches the API server itself or through `server`."""
+        """Start a replica, which reaches the API server itself or through `server`, and `joins` the Service at once."""
         self._started += 1
         folder = self.folder / f"{self._started}-{name}"
         folder.mkdir()
@@ -166,13 +167,29 @@ class Installation:
                 stderr=output,
             )
         replica = self.replicas[name] = Replica(name, process, log, webhooks, metrics, probes)
-        self._balance()
+        if joins:
+            self._balance()
         return replica
 
     async def kill(self, name: str) -> None:
         """As a node that loses power: no goodbye, and the Service drops the endpoint."""
         await self.replicas.pop(name).kill()
         self._balance()
+
+    async def replace(self, name: str, new: str, *, flags: Sequence[str], until_noticed: Awaitable[object]) -> None:
+        """As a rolling update: another replica is ready, then this one is told to end, and the Service notices late.
+
+        It is late by ten seconds at most.
+        """
+        await (await self.start(new, flags=flags, joins=False)).ready()
+        self._balance()
+        old = self.replicas[name]
+        old.process.terminate()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(until_noticed, 10)
+        del self.replicas[name]
+        self._balance()
+        assert await old.process.wait() == 0, old.log.read_text()[-3000:]
 
     async def stop(self) -> None:
         for replica in self.replicas.values():

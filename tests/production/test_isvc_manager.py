@@ -8,6 +8,7 @@ import re
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import count
 
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.production.installation import SYSTEM, Installation, Replica
@@ -241,6 +242,42 @@ async def test_new_certificates_under_load_refuse_no_admission(installation: Ins
     await rotation
     assert made > 10, "nothing was admitted meanwhile"
     await installation.client.create(INFERENCE_SERVICES, service("after"))
+
+
+async def test_a_rolling_restart_under_load_refuses_no_admission(installation: Installation):
+    """Both replicas are replaced while services are made without a pause; none of these meets a webhook that is gone.
+
+    Their endpoints go after they were told to end, as on a cluster.
+    """
+    await make_namespace(installation)
+    installation.balancer.strict = True
+    flags = ("--leader-elect", "--shutdown-delay-duration=20s")
+    for name in ("a", "b"):
+        await (await installation.start(name, flags=flags)).ready()
+    numbers, made = count(), 0
+
+    async def make_services() -> None:
+        nonlocal made
+        for number in numbers:
+            await installation.client.create(INFERENCE_SERVICES, service(f"s{number}"))
+            made += 1
+
+    async def some_more() -> None:
+        before = made
+        await until(lambda: made >= before + 40 or failed(), "services are made meanwhile", within=120)
+
+    def failed() -> list[BaseException | None]:
+        return [each.exception() for each in load if each.done()]
+
+    load = [asyncio.create_task(make_services()) for _ in range(8)]
+    await some_more()
+    for old, new in (("a", "c"), ("b", "d")):
+        await installation.replace(old, new, flags=flags, until_noticed=some_more())
+    await some_more()
+    assert failed() == []
+    for each in load:
+        each.cancel()
+    await asyncio.wait(load)
 
 
 def served_certificates(replicas: list[Replica]) -> set[str]:

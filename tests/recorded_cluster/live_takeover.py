@@ -1,11 +1,12 @@
-"""Takes over LLMInferenceServices from KServe's own controller while they live, and gives them back.
+"""Takes over services from KServe's own controllers while they live, and gives them back.
 
-    python -m tests.recorded_cluster.live_takeover CHECKOUT
+    python -m tests.recorded_cluster.live_takeover CHECKOUT [PROFILE ...]
 
-CHECKOUT is one of KServe, whose controller is built from it with Go. On a real kube-apiserver it makes services of many
-shapes, by recorded cases; they become ready, and their pods have addresses. Then `isvc preflight --takeover` looks, our
-manager is started over what is there, and after it KServe's again. Every object that either of them wrote is printed
-with what changed in it. It fails if a pod template, an address or a certificate did, or if something was deleted.
+CHECKOUT is one of KServe, whose controllers are built from it with Go. On a real kube-apiserver they make services of
+many shapes, by recorded cases; they become ready, and their pods have addresses. Then `isvc preflight --takeover`
+looks, our manager is started over what is there, and after it KServe's again. Every object that either of them wrote
+is printed with what changed in it. It fails if a pod template, an address or a certificate did, or if something was
+deleted.
 """
 
 from __future__ import annotations
@@ -19,31 +20,83 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.recorded_cluster.servers import BIN, FLAGS, Servers, conform
 from tests.recordings import FOLDER
 
 from isvc.kube.objects import Object
 
-CASES = (
-    "llmisvc/llm-lws-data-parallel",
-    "llmisvc/llm-metadata-propagation",
-    "llmisvc/llm-minimal-hf",
-    "llmisvc/llm-scaling-direct-keda",
-    "llmisvc/llm-scaling-hpa",
-    "llmisvc/llm-storage-s3-credentials",
-    "llmisvc-routing/llm-pd-multi-node",
-    "llmisvc-routing/llm-pd-single-node",
-    "llmisvc-routing/llm-route-without-scheduler",
-    "llmisvc-routing/llm-router-group",
-    "llmisvc-routing/llm-router-scheduler",
-    "llmisvc-routing/llm-scheduler-config-ref",
+
+class HandOver(NamedTuple):
+    """A controller of KServe's, the program that takes its place, and the cases that they are shown with."""
+
+    profile: str
+    package: str
+    program: str
+    kinds: tuple[tuple[str, str], ...]
+    cases: tuple[str, ...]
+
+    @property
+    def role(self) -> str:
+        """Returns what the player of cases calls such a controller."""
+        return Path(self.package).name
+
+
+LLM = HandOver(
+    profile="llmisvc",
+    package="./cmd/llmisvc",
+    program="llmisvc-manager --metrics-secure=false",
+    kinds=(("serving.kserve.io/v1alpha2", "LLMInferenceService"),),
+    cases=(
+        "llmisvc/llm-lws-data-parallel",
+        "llmisvc/llm-metadata-propagation",
+        "llmisvc/llm-minimal-hf",
+        "llmisvc/llm-scaling-direct-keda",
+        "llmisvc/llm-scaling-hpa",
+        "llmisvc/llm-storage-s3-credentials",
+        "llmisvc-routing/llm-pd-multi-node",
+        "llmisvc-routing/llm-pd-single-node",
+        "llmisvc-routing/llm-route-without-scheduler",
+        "llmisvc-routing/llm-router-group",
+        "llmisvc-routing/llm-router-scheduler",
+        "llmisvc-routing/llm-scheduler-config-ref",
+    ),
 )
-SERVICES = ("serving.kserve.io/v1alpha2", "LLMInferenceService")
+_SERVICES = (("serving.kserve.io/v1beta1", "InferenceService"), ("serving.kserve.io/v1alpha1", "InferenceGraph"))
+STANDARD = HandOver(
+    profile="standard-ingress",
+    package="./cmd/manager",
+    program="isvc-manager",
+    kinds=_SERVICES,
+    cases=(
+        "standard-ingress/sklearn-minimal-standard-ingress",
+        "standard-ingress/std-custom-predictor",
+        "standard-ingress/std-deployment-strategy",
+        "standard-ingress/std-keda-resource",
+        "standard-ingress/std-labels-annotations",
+        "standard-ingress/std-merge-container",
+        "standard-ingress/std-runtime-auto-v2",
+        "standard-ingress/std-transformer-collocation",
+        "standard-ingress/std-update-fields",
+    ),
+)
+KNATIVE = HandOver(
+    profile="knative-istio",
+    package="./cmd/manager",
+    program="isvc-manager",
+    kinds=_SERVICES,
+    cases=(
+        "knative-istio/graph-nested-nodes",
+        "knative-istio/graph-sequence",
+        "knative-istio/graph-settings",
+        "knative-istio/graph-standard",
+    ),
+)
+HAND_OVERS = (LLM, STANDARD, KNATIVE)
 DEPLOYMENTS = ("apps/v1", "Deployment")
 HARM = re.compile(
-    r"^deleted |^wrote \S+/((Deployment|LeaderWorkerSet)\S* spec\.\S*[tT]emplate|Service/\S+ spec\.clusterIP"
+    r"^deleted |^wrote \S+/((Deployment|LeaderWorkerSet|Service)\S* spec\.\S*[tT]emplate|Service/\S+ spec\.clusterIP"
     r"|Secret/\S+ data|\S+ status\.(url|address))"
 )
 
@@ -51,11 +104,11 @@ HARM = re.compile(
 class LiveTakeOver:
     """Services of KServe's controller on a kube-apiserver, which are handed from one controller to another."""
 
-    def __init__(self, servers: Servers, controller: str) -> None:
-        self._run = servers.prepare("llmisvc")
+    def __init__(self, servers: Servers, what: HandOver, controller: str) -> None:
+        self._what, self._run = what, servers.prepare(what.profile)
         case = conform().Case
-        self._run.cases = [case.load(FOLDER / f"cases/{name}.yaml", FOLDER / "golden") for name in CASES]
-        self._run.args.llmisvc = controller
+        self._run.cases = [case.load(FOLDER / f"cases/{name}.yaml", FOLDER / "golden") for name in what.cases]
+        setattr(self._run.args, what.role, controller)
         self._namespaces = {case.namespace for case in self._run.cases}
 
     def begin(self) -> None:
@@ -79,7 +132,7 @@ class LiveTakeOver:
     def hand_over(self, controller: str) -> list[str]:
         """Start the controller over what is there; gives what it changed."""
         self.stop()
-        self._run.args.llmisvc = controller
+        setattr(self._run.args, self._what.role, controller)
         before = self._objects()
         self._run._start_controllers()
         self._settle()
@@ -87,7 +140,7 @@ class LiveTakeOver:
 
     def ready(self) -> tuple[int, int]:
         """How many services are ready, of how many."""
-        services = self._run.kube.list(*SERVICES)
+        services = [service for kind in self._what.kinds for service in self._run.kube.list(*kind)]
         conditions = [(service.get("status") or {}).get("conditions") or [] for service in services]
         ready = [any(each["type"] == "Ready" and each["status"] == "True" for each in found) for found in conditions]
         return sum(ready), len(ready)
@@ -132,40 +185,48 @@ def _changes(before: dict[str, Object], after: dict[str, Object]) -> Iterator[st
             yield f"wrote {key} {line}"
 
 
-def build(checkout: Path, folder: Path) -> str:
+def build(what: HandOver, checkout: Path, folder: Path) -> str:
     """The command of KServe's controller, built in the folder."""
-    program = folder / "kserve-llmisvc"
-    subprocess.run(["go", "build", "-o", program, "./cmd/llmisvc"], cwd=checkout, check=True)
-    return f"{program} --metrics-secure=false {FLAGS.replace(' --webhook-cert-dir {cert_dir}', '')}"
+    program = folder / f"kserve-{what.role}"
+    subprocess.run(["go", "build", "-o", program, what.package], cwd=checkout, check=True)
+    secure = "--metrics-secure=false " if what is LLM else ""
+    return f"{program} {secure}{FLAGS.replace(' --webhook-cert-dir {cert_dir}', '')}"
 
 
-def there_and_back(take_over: LiveTakeOver, theirs: str) -> list[str]:
+def there_and_back(take_over: LiveTakeOver, what: HandOver, theirs: str) -> list[str]:
     """Hand the services to our manager, and back; gives what must not have changed."""
-    ours = f"{BIN}/llmisvc-manager --metrics-secure=false {FLAGS}"
+    ours = f"{BIN}/{what.program} {FLAGS}"
     take_over.begin()
     print("{} of {} services are ready".format(*take_over.ready()), flush=True)
     take_over.preflight()
     harm: list[str] = []
-    for name, controller in (("llmisvc-manager over KServe's", ours), ("KServe's over llmisvc-manager", theirs)):
+    for name, controller in ((f"{what.profile}: ours over KServe's", ours), ("KServe's over ours", theirs)):
         changes = take_over.hand_over(controller)
         print(f"{name}: {len(changes)} changes, {take_over.ready()[0]} ready", *changes, sep="\n  ", flush=True)
         harm += filter(HARM.search, changes)
     return harm
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkout", type=Path)
-    checkout = parser.parse_args().checkout
+def hand_over(what: HandOver, checkout: Path) -> list[str]:
+    """Hand over the services of a profile on a cluster of their own; gives what must not have changed."""
     with tempfile.TemporaryDirectory() as folder:
-        theirs = build(checkout, Path(folder))
+        theirs = build(what, checkout, Path(folder))
         servers = Servers()
-        take_over = LiveTakeOver(servers, theirs)
+        take_over = LiveTakeOver(servers, what, theirs)
         try:
-            harm = there_and_back(take_over, theirs)
+            return there_and_back(take_over, what, theirs)
         finally:
             take_over.stop()
             servers.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("profiles", nargs="*", default=[each.profile for each in HAND_OVERS])
+    arguments = parser.parse_args()
+    chosen = [each for each in HAND_OVERS if each.profile in arguments.profiles]
+    harm = [line for each in chosen for line in hand_over(each, arguments.checkout)]
     if harm:
         sys.exit("\n  ".join(["this must not change:", *harm]))
     print("passed: no pod template, address or certificate changed")

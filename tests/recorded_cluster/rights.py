@@ -8,14 +8,21 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.recorded_cluster.servers import BIN, Servers
+import yaml
+from tests.recorded_cluster.servers import BIN, AuditedServer
 
 from isvc.cli import chart
 from isvc.kube.objects import Object
 
-ACCOUNTS = {"manager": "kserve-controller-manager", "llmisvc": "llmisvc-controller-manager"}
-PROGRAMS = {"manager": "isvc-manager", "llmisvc": "llmisvc-manager"}
-_KINDS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+ACCOUNTS = {
+    "manager": "kserve-controller-manager",
+    "llmisvc": "llmisvc-controller-manager",
+    "localmodel": "kserve-localmodel-controller-manager",
+    "model node": "kserve-localmodelnode-agent",
+}
+PROGRAMS = {"manager": "isvc-manager", "llmisvc": "llmisvc-manager", "localmodel": "localmodel-manager"}
+_POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+_BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 _DECISION = "authorization.k8s.io/decision"
 
 
@@ -28,32 +35,42 @@ class Right(NamedTuple):
         return f"{self.verb} {self.resource}{'.' + self.group if self.group else ''}"
 
 
-def role_objects(controller: str) -> list[Object]:
-    """The account of a manager and its roles, as the chart has them."""
-    other = {"manager": "llmisvc", "llmisvc": "manager"}[controller]
-    return [obj for obj in chart.render("kserve", {other: {"enabled": False}}) if obj["kind"] in _KINDS]
+def role_objects(program: str) -> list[Object]:
+    """The account of a program, its roles and the policies that bound them, as the chart has them."""
+    objects, account = chart.render("kserve", {"localmodel": {"enabled": True}}), ACCOUNTS[program]
+    bindings = [
+        obj for obj in objects if obj["kind"] in _BINDINGS and account in (each["name"] for each in obj["subjects"])
+    ]
+    names = {(obj["roleRef"]["kind"], obj["roleRef"]["name"]) for obj in bindings} | {("ServiceAccount", account)}
+    named = [obj for obj in objects if (obj["kind"], obj["metadata"]["name"]) in names or obj["kind"] in _POLICIES]
+    return named + bindings
 
 
-def granted(controller: str) -> set[Right]:
-    rules = (rule for obj in role_objects(controller) for rule in obj.get("rules") or ())
+def granted(program: str) -> set[Right]:
+    rules = (rule for obj in role_objects(program) for rule in obj.get("rules") or ())
     return {Right(*each) for rule in rules for each in product(rule["apiGroups"], rule["resources"], rule["verbs"])}
 
 
-def command(servers: Servers, controller: str, flags: str) -> str:
-    """The manager as its pod runs it, with the token of its account."""
-    for obj in role_objects(controller):
-        servers.kube.apply(obj)
+def kubeconfig(server: AuditedServer, program: str) -> Path:
+    """Grants the program what the chart does; returns a kubeconfig with the token of its account."""
+    for obj in role_objects(program):
+        server.kube.apply(obj)
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    path = f"/api/v1/namespaces/kserve/serviceaccounts/{ACCOUNTS[controller]}/token"
-    config = json.loads(Path(servers.cluster.kubeconfig).read_text())
-    config["users"][0]["user"] = {"token": servers.kube.request("POST", path, review)["status"]["token"]}
-    kubeconfig = Path(servers.cluster.dir) / f"{controller}.kubeconfig"
-    kubeconfig.write_text(json.dumps(config))
-    return f"/usr/bin/env KUBECONFIG={kubeconfig} {BIN / PROGRAMS[controller]} {flags}"
+    path = f"/api/v1/namespaces/kserve/serviceaccounts/{ACCOUNTS[program]}/token"
+    config = json.loads(Path(server.cluster.kubeconfig).read_text())
+    config["users"][0]["user"] = {"token": server.kube.request("POST", path, review)["status"]["token"]}
+    written = Path(server.cluster.dir) / f"{program.replace(' ', '-')}.kubeconfig"
+    written.write_text(json.dumps(config))
+    return written
 
 
-def of_account(audit: Iterable[Object], controller: str) -> list[Object]:
-    user = f"system:serviceaccount:kserve:{ACCOUNTS[controller]}"
+def command(server: AuditedServer, program: str, flags: str) -> str:
+    """The manager as its pod runs it, with the token of its account."""
+    return f"/usr/bin/env KUBECONFIG={kubeconfig(server, program)} {BIN / PROGRAMS[program]} {flags}"
+
+
+def of_account(audit: Iterable[Object], program: str) -> list[Object]:
+    user = f"system:serviceaccount:kserve:{ACCOUNTS[program]}"
     return [event for event in audit if event["user"].get("username") == user and event.get("objectRef")]
 
 
@@ -64,6 +81,25 @@ def used(events: Iterable[Object]) -> set[Right]:
 def refused(events: Iterable[Object]) -> set[str]:
     denied = (event for event in events if (event.get("annotations") or {}).get(_DECISION) == "forbid")
     return {f"{right(event)} {event['objectRef'].get('namespace', '')}" for event in denied}
+
+
+def compare(audit: Iterable[Object], program: str) -> None:
+    """Asserts that nothing was refused to a program, and that it used what is granted to it."""
+    events = of_account(audit, program)
+    assert refused(events) == set()
+    unused = {str(right) for right in granted(program) - used(events)}
+    allowed, sometimes = unused_on_purpose(program)
+    idle, busy = sorted(unused - allowed), sorted(allowed - unused - sometimes)
+    assert not idle, f"nothing needs these rights: {idle}"
+    assert not busy, f"these rights are used: take them out of unused_rights.yaml: {busy}"
+
+
+def unused_on_purpose(program: str) -> tuple[set[str], set[str]]:
+    """The rights that no case uses, and those of them that one may use when it is overtaken by another writer."""
+    entries = yaml.safe_load(Path(__file__).with_name("unused_rights.yaml").read_text())[program]
+    assert all(entry["reason"] for entry in entries)
+    allowed = {right for entry in entries for right in entry["rights"]}
+    return allowed, {right for entry in entries if entry.get("sometimes") for right in entry["rights"]}
 
 
 def right(event: Any) -> Right:

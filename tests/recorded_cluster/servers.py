@@ -48,21 +48,31 @@ def conform() -> Any:
     return sys.modules["conform"]
 
 
-class Servers:
-    """A kube-apiserver with all kinds, for one profile after another."""
+class AuditedServer:
+    """A kube-apiserver that writes down who asked for what."""
 
     def __init__(self) -> None:
         module = conform()
         self.cluster = module.Cluster(module.find_assets(), audit=True).start()
         self.kube = module.Kube(self.cluster.url, self.cluster.token)
+
+    def stop(self) -> None:
+        self.cluster.stop()
+
+    def audit(self) -> list[Object]:
+        return [json.loads(line) for line in self.cluster.audit_log.read_text().splitlines()]
+
+
+class Servers(AuditedServer):
+    """With all kinds, for one profile after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.shared: Object = {}
         first = self.prepare("llmisvc")
         first._certificates()
         first._install_crds()
         self.shared = {name: getattr(first, name) for name in ("tmp", "cert_dir", "ca_bundle", "webhook_ports")}
-
-    def stop(self) -> None:
-        self.cluster.stop()
 
     def prepare(self, profile: str) -> Any:
         """What plays a profile, here."""
@@ -84,9 +94,6 @@ class Servers:
             kube.delete(obj)
         metadata = {"name": "inferenceservice-config", "namespace": "kserve"}
         kube.delete({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-
-    def audit(self) -> list[Object]:
-        return [json.loads(line) for line in self.cluster.audit_log.read_text().splitlines()]
 
 
 @cache

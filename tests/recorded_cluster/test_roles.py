@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import yaml
 from tests.recorded_cluster import rights
 from tests.recorded_cluster.servers import FLAGS, Servers
 from tests.recordings import FOLDER
@@ -34,14 +31,6 @@ CASES: dict[str, dict[str, list[str]]] = {
 LEADING = FLAGS.replace("--leader-elect=false", "--leader-elect=true")
 
 
-def unused_on_purpose(controller: str) -> tuple[set[str], set[str]]:
-    """The rights that no case uses, and those of them that one may use when it is overtaken by another writer."""
-    entries = yaml.safe_load(Path(__file__).with_name("unused_rights.yaml").read_text())[controller]
-    assert all(entry["reason"] for entry in entries)
-    allowed = {right for entry in entries for right in entry["rights"]}
-    return allowed, {right for entry in entries if entry.get("sometimes") for right in entry["rights"]}
-
-
 def play(servers: Servers, controller: str, profile: str, cases: list[str]) -> None:
     run = servers.prepare(profile)
     run.cases = [case for case in run.cases if not cases or case.name in cases]
@@ -58,13 +47,8 @@ def play(servers: Servers, controller: str, profile: str, cases: list[str]) -> N
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no recorded cases in {FOLDER}")
-@pytest.mark.parametrize("controller", ["manager", "llmisvc"])
+@pytest.mark.parametrize("controller", CASES)
 def test_every_right_is_used_and_none_is_missing(servers: Servers, controller: str):
     for profile, cases in CASES[controller].items():
         play(servers, controller, profile, cases)
-    events = rights.of_account(servers.audit(), controller)
-    assert rights.refused(events) == set()
-    unused = {str(right) for right in rights.granted(controller) - rights.used(events)}
-    allowed, sometimes = unused_on_purpose(controller)
-    assert unused - allowed == set(), "no case needs these rights"
-    assert allowed - unused - sometimes == set(), "these rights are used: take them out of unused_rights.yaml"
+    rights.compare(servers.audit(), controller)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.up.machine import Machine, service
+from tests.waiting import wait_until
 
 SDK = os.environ.get("ISVC_SDK_PYTHON", "")
 pytestmark = pytest.mark.skipif(not SDK, reason="needs the kserve package: make test-sdk")
@@ -51,6 +52,50 @@ def test_the_sdk_creates_waits_and_predicts(here: Machine) -> None:
     answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
     assert answers, done.stdout + done.stderr
     assert json.loads(answers[0].removeprefix("ANSWER ")) == {"predictions": [0, 2]}
+
+
+CACHES = """
+import os, sys
+from kserve import KServeClient
+
+
+class Manifest(dict):  # what the SDK asks of its own models, which current versions of `kubernetes` refuse
+    api_version = "serving.kserve.io/v1alpha1"
+
+
+def manifest(kind, name, spec, **metadata):
+    return Manifest(apiVersion=Manifest.api_version, kind=kind, metadata={"name": name, **metadata}, spec=spec)
+
+
+namespace, source = sys.argv[1:]
+client = KServeClient(config_file=os.environ["KUBECONFIG"])
+modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+terms = [{"matchExpressions": [{"key": "kubernetes.io/os", "operator": "Exists"}]}]
+volume = {**modes, "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/models"}}
+volume["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+claim = {**modes, "resources": {"requests": {"storage": "1Gi"}}}
+group = {"storageLimit": "1Gi", "persistentVolumeSpec": volume, "persistentVolumeClaimSpec": claim}
+spec = {"sourceModelUri": source, "modelSize": "1Mi", "nodeGroups": ["sdk"]}
+soon = {"nodes": ["local"], "timeout_seconds": 120, "polling_interval": 1}
+client.create_local_model_node_group(manifest("LocalModelNodeGroup", "sdk", group))
+client.create_local_model_cache(manifest("LocalModelCache", "sdk", spec))
+own = manifest("LocalModelNamespaceCache", "own", spec, namespace=namespace)
+client.create_local_model_namespace_cache(own, namespace)
+client.wait_local_model_cache_ready("sdk", **soon)
+client.wait_local_model_namespace_cache_ready("own", namespace, **soon)
+print("COPIES", client.get_local_model_cache("sdk")["status"]["copies"]["available"])
+client.delete_local_model_namespace_cache("own", namespace)
+client.delete_local_model_cache("sdk")
+client.delete_local_model_node_group("sdk")
+"""
+
+
+def test_the_sdk_keeps_models_on_nodes(here: Machine, tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(b"weights")
+    command = [SDK, "-c", CACHES, here.namespace, f"file://{tmp_path}"]
+    done = subprocess.run(command, env=here.env, capture_output=True, text=True, timeout=300)
+    assert "COPIES 1" in done.stdout.splitlines(), done.stdout + done.stderr
+    wait_until(lambda: here.get("localmodelcache")["items"] == [], "the cache to go")
 
 
 TRANSFORMER = """

@@ -2,6 +2,7 @@
 
 CHECKOUT is one of KServe's repository, PYTHON the interpreter of an environment with its SDK. The tests are copied, and
 what they name in KServe's bucket lies in a folder instead, with models that are trained here. Nothing is downloaded.
+The variable TORCH names a Python with which transformers and TorchServe run (see `torchserve.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from models import train
 from s3 import s3, store_credentials
@@ -24,6 +26,7 @@ from s3 import s3, store_credentials
 _BUCKET = "gs://kfserving-examples/"
 _NAMESPACE = "kserve-ci-e2e-test"
 _READY_SECONDS = 180.0
+_TRANSFORMER = "kserve/image-transformer"
 _PATIENCE = "DEFAULT_RETRY_BACKOFF_FACTOR = 2.0"  # eight minutes in all, also for answers that a test expects
 #: Tests whose servers have no local program, for which they would wait for ten minutes each, or another answer than
 #: KServe's (PMML).
@@ -50,11 +53,20 @@ def write_images(path: Path, checkout: Path, python: str) -> None:
     servers = checkout / "python"
     graph = servers / "test_resources" / "graph"
     explainer = {"PYTHONPATH": str(servers / "artexplainer")}
-    images = {
+    images: dict[str, dict[str, Any]] = {
         "kserve/art-explainer": {"command": [python, "-m", "artserver"], "env": explainer},
         "kserve/success-200-isvc": {"command": [python, str(graph / "success_200_isvc" / "model.py")]},
         "kserve/error-404-isvc": {"command": [python, str(graph / "error_404_isvc" / "model.py")]},
     }
+    if torch := os.environ.get("TORCH"):
+        serve = [torch, str(Path(__file__).with_name("torchserve.py").resolve()), "serve", "{port:8085}"]
+        store = ["--model-store=/mnt/models/model-store", "--ts-config=/mnt/models/config/config.properties"]
+        images["pytorch/torchserve"] = {"command": serve}
+        images["isvc/torchscriptserver"] = {
+            "command": [*serve, "{port:8080}", *store],
+            "env": {"TS_SERVICE_ENVELOPE": "kserve"},
+        }
+        images[_TRANSFORMER] = {"command": [torch, str(servers / "custom_transformer" / "model.py")]}
     path.write_text(json.dumps({"images": images}))
 
 
@@ -104,11 +116,14 @@ def main(checkout: str, python: str, *arguments: str) -> int:
         copy_tests(Path(checkout), tests, bucket)
         write_images(home / "images.yaml", Path(checkout).resolve(), python)
         train(bucket / "models", tests / "data")
+        if torch := os.environ.get("TORCH"):
+            archive = [torch, Path(__file__).with_name("torchserve.py"), "archive"]
+            subprocess.run([*archive, bucket / "models/torchserve/image_classifier/v1"], check=True)
         with s3(bucket / "models/sklearn/1.0/model") as address, isvc_up(home) as environment:
             configure(environment)
             store_credentials(address, _NAMESPACE, environment)
             command = [python, "-m", "pytest", "-o", "log_cli=false", *without, *arguments]
-            environment["S3_ENDPOINT"] = address
+            environment |= {"S3_ENDPOINT": address, "IMAGE_TRANSFORMER_IMG_TAG": _TRANSFORMER}
             return subprocess.run(command, cwd=tests, env=environment, check=False).returncode
 
 

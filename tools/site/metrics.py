@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -64,9 +65,10 @@ def alert_rules() -> list[Object]:
     return [each for group in rule["spec"]["groups"] for each in group["rules"]]
 
 
+@cache
 def monitoring() -> list[Object]:
     """What the chart makes with all of `monitoring` switched on."""
-    switches = dict.fromkeys(("podMonitor", "serviceMonitor", "prometheusRule", "dashboard"), True)
+    switches = dict.fromkeys(("serviceMonitor", "prometheusRule", "dashboard"), True)
     return chart.render("kserve", {"monitoring": switches})
 
 

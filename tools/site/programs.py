@@ -15,9 +15,14 @@ from isvc.pods.agent.flags import parser as agent_parser
 from isvc.pods.llmserver.flags import parser as llmserver_parser
 from isvc.pods.modelserver.program import parser as modelserver_parser
 from isvc.pods.router.program import parser as router_parser
-from isvc.programs import isvc_manager, llmisvc_manager
+from isvc.programs import isvc_manager, llmisvc_manager, localmodel_manager, localmodel_node
 
-MANAGERS: Final = {"isvc-manager": isvc_manager.command, "llmisvc-manager": llmisvc_manager.command}
+MANAGERS: Final = {
+    "isvc-manager": isvc_manager.command,
+    "llmisvc-manager": llmisvc_manager.command,
+    "localmodel-manager": localmodel_manager.command,
+    "isvc-localmodel-node": localmodel_node.command,
+}
 PARSERS: Final[tuple[Callable[[], argparse.ArgumentParser], ...]] = (
     router_parser,
     agent_parser,

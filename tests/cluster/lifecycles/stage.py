@@ -57,6 +57,17 @@ STORAGE = {
 }
 
 
+def service(namespace: str) -> Object:
+    """Returns a service of the runtime above."""
+    model = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://models/first", "name": "", "resources": {}}
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": "life", "namespace": namespace},
+        "spec": {"predictor": {"model": model, "minReplicas": 1, "maxReplicas": 2}},
+    }
+
+
 def foreign_crd(resource: Resource) -> Object:
     """Another project's kind, taken as it comes."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

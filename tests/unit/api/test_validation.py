@@ -48,24 +48,33 @@ def paths(verdict: Verdict) -> list[str]:
 @pytest.mark.parametrize(
     ("obj", "message"),
     [
-        (service(name="4cast"), "metadata.name: must start with a letter"),
-        (service({"predictor": {}}), "spec.predictor: needs exactly one of model, sklearn"),
+        (service(name="4cast"), "must consist of lower case alphanumeric characters"),
+        (service({"predictor": {}}), "spec.predictor: exactly one of model, sklearn"),
         (service({"predictor": {"sklearn": {}, "model": MODEL}}), "got sklearn and model"),
-        (predictor(minReplicas=3, maxReplicas=2), "spec.predictor.minReplicas: must not exceed maxReplicas (2), got 3"),
-        (predictor(minReplicas=-1), "spec.predictor.minReplicas: must not be negative, got -1"),
-        (predictor(containerConcurrency=-1), "spec.predictor.containerConcurrency: must not be negative"),
-        (predictor(logger={"url": "http://x"}), "spec.predictor.logger.mode: must be all, request or response"),
+        (
+            predictor(minReplicas=3, maxReplicas=2),
+            "spec.predictor.minReplicas: cannot be greater than maxReplicas (2), got 3",
+        ),
+        (predictor(minReplicas=-1), "spec.predictor.minReplicas: cannot be less than 0, got -1"),
+        (predictor(containerConcurrency=-1), "spec.predictor.containerConcurrency: cannot be less than 0"),
+        (predictor(logger={"url": "http://x"}), "spec.predictor.logger.mode: invalid logger type"),
         (
             predictor(initContainers=[{"name": "i", "env": [{"name": "PYTHONPATH"}]}]),
             "spec.predictor.initContainers[0]",
         ),
-        (predictor(workerSpec={"pipelineParallelSize": 0}), "spec.predictor.workerSpec.pipelineParallelSize: must be"),
-        (service({"predictor": {"model": {**MODEL, "name": "x"}}}), "spec.predictor.model.name: must not be set"),
-        (service({"predictor": {"model": MODEL}, "transformer": {}}), "spec.transformer: needs exactly containers"),
-        (service(None, **{"serving.kserve.io/autoscalerClass": "kpa"}), "must be one of hpa, keda, external, none"),
+        (
+            predictor(workerSpec={"pipelineParallelSize": 0}),
+            "spec.predictor.workerSpec.pipelineParallelSize: cannot be less than 1",
+        ),
+        (
+            service({"predictor": {"model": {**MODEL, "name": "x"}}}),
+            "spec.predictor.model.name: is a field that is not allowed",
+        ),
+        (service({"predictor": {"model": MODEL}, "transformer": {}}), "spec.transformer: containers must be specified"),
+        (service(None, **{"serving.kserve.io/autoscalerClass": "kpa"}), "choose one of hpa, keda, external, none"),
         (
             service({"predictor": {"model": MODEL, "scaleMetric": "cpu"}}),
-            "spec.predictor.scaleMetric: must be concurrency or rps for Knative's autoscaler, got 'cpu'",
+            "scaleMetric: 'cpu' is not a supported metric of Knative's autoscaler; choose concurrency or rps",
         ),
         (
             service({"predictor": {"containers": [{"env": [{"name": "PROTOCOL", "value": "grpc-v2"}]}]}}),
@@ -95,7 +104,10 @@ def test_wrong_types_name_the_field():
 
 def test_the_mode_cannot_change_once_it_is_recorded():
     old = service() | {"status": {"deploymentMode": "Serverless"}}
-    assert "cannot change from Knative to Standard" in validate_service(service(None, "iris", **STANDARD), old).message
+    assert (
+        "cannot be changed from 'Knative' to 'Standard'"
+        in validate_service(service(None, "iris", **STANDARD), old).message
+    )
     assert not validate_service(service(None, "iris", **{"serving.kserve.io/deploymentMode": "Knative"}), old).problems
     assert not validate_service(service(None, "iris", **STANDARD), service()).problems
 
@@ -162,7 +174,8 @@ def runtime(name: str = "r", **spec: Any) -> dict[str, Any]:
 def test_runtimes_of_one_format_need_different_priorities():
     verdict = validate_runtime(runtime("b"), [runtime("a")], None, ClusterServingRuntime)
     assert verdict.message == (
-        "spec.supportedModelFormats[0].priority: 1 is already the priority of sklearn in a; choose another"
+        "spec.supportedModelFormats[0].priority: same priority assigned for the model format sklearn in a;"
+        " choose another than 1"
     )
     for other in (runtime("b"), runtime("a", disabled=True), runtime("a", protocolVersions=["v1"])):
         assert not validate_runtime(runtime("b"), [other]).problems

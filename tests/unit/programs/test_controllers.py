@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from isvc.api.kinds import KINDS, KindRow
-from isvc.programs import isvc_manager, llmisvc_manager
+from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.controllers import make_kind, reads_of
 from isvc.serving.environment import Environment
 from isvc.toolkit.memory import MemoryReader
@@ -22,7 +22,7 @@ def test_the_folder_that_a_row_names_is_that_of_its_kind(row: KindRow):
 
 
 def test_the_managers_of_the_table_are_programs():
-    assert {row.manager for row in RECONCILED} == {isvc_manager.PROGRAM.name, llmisvc_manager.PROGRAM.name}
+    assert {row.manager for row in RECONCILED} == {program.name for program in PROGRAMS}
 
 
 def test_a_command_that_needs_the_table_loads_no_controller():

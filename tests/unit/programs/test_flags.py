@@ -62,7 +62,7 @@ def test_flags_are_those_of_the_manager_it_stands_in_for(started):
 def test_both_managers_in_one_process_share_all_but_addresses_and_certificates(started, monkeypatch):
     monkeypatch.setenv("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", "team-")
     given = ("--with-llmisvc", "--leader-elect", "--webhook-cert-dir=/a", "--llmisvc-webhook-cert-dir=/b")
-    (options, llmisvc), _ = started(*given, "--llmisvc-webhook-port=1", "--llmisvc-metrics-addr=127.0.0.1:2")
+    (options, llmisvc, _), _ = started(*given, "--llmisvc-webhook-port=1", "--llmisvc-metrics-addr=127.0.0.1:2")
     assert options == replace(Options(), leader_elect=True, webhook_cert_dir=Path("/a"))
     assert llmisvc == replace(
         options,
@@ -76,7 +76,7 @@ def test_both_managers_in_one_process_share_all_but_addresses_and_certificates(s
 
 
 def test_both_managers_act_in_the_same_namespaces(started, caplog):
-    (options, llmisvc), _ = started("--with-llmisvc", "--namespaces=a,b")
+    (options, llmisvc, _), _ = started("--with-llmisvc", "--namespaces=a,b")
     assert options.namespaces == llmisvc.namespaces == ("a", "b")
     alone, _ = started("--namespaces=a,b", program=llmisvc_manager)
     assert alone.namespaces == ("a", "b")

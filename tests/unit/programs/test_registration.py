@@ -4,18 +4,18 @@ from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES, L
 from isvc.cli import chart
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.programs.registration import AdmissionWebhook, conversions, reads, targets
-from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS
+from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS, LOCALMODEL_WEBHOOKS
 
 
 def test_paths_are_not_taken_twice():
-    paths = [webhook.path for webhook in (*ISVC_WEBHOOKS, *LLM_WEBHOOKS)]
+    paths = [webhook.path for webhook in (*ISVC_WEBHOOKS, *LLM_WEBHOOKS, *LOCALMODEL_WEBHOOKS)]
     assert len(paths) == len(set(paths))
 
 
 def test_every_registered_object_gets_our_authority():
     ours = targets(ISVC_WEBHOOKS, "hooks")
     assert ours.mutating == ("inferenceservice.serving.kserve.io",)
-    assert "localmodelnamespacecache.serving.kserve.io" in ours.validating
+    assert "localmodelnamespacecache.serving.kserve.io" in targets(LOCALMODEL_WEBHOOKS, "hooks").validating
     named = {each.configuration for each in ISVC_WEBHOOKS if isinstance(each, AdmissionWebhook)}
     assert named == {*ours.mutating, *ours.validating}
     assert (ours.crds, ours.service) == ((), "hooks")
@@ -43,6 +43,7 @@ def test_the_pod_webhook_itself_declares_the_storage_containers_it_reads():
 
 def test_the_role_lets_the_manager_set_every_bundle():
     rules = [rule for each in chart.render("kserve", {"llmisvc": {"enabled": False}}) for rule in each.get("rules", ())]
-    (rule,) = [rule for rule in rules if "mutatingwebhookconfigurations" in rule["resources"]]
+    named = {rule["resources"][0]: rule.get("resourceNames") for rule in rules}
     ours = targets(ISVC_WEBHOOKS, "hooks")
-    assert set(rule["resourceNames"]) == {*ours.mutating, *ours.validating}
+    assert named["mutatingwebhookconfigurations"] == [*ours.mutating]
+    assert named["validatingwebhookconfigurations"] == [*ours.validating]

@@ -1,6 +1,7 @@
 import pytest
 
-from isvc.api.inferencegraph import InferenceGraphSpec
+from isvc.api.inferencegraph import InferenceGraph, InferenceGraphSpec
+from isvc.api.inferenceservice import InferenceService
 from isvc.controllers.inferencegraph import status
 from isvc.controllers.inferencegraph.observe import Observed
 from isvc.engine.outcome import Outcome, Unchanged
@@ -123,3 +124,17 @@ def test_a_graph_is_ready_once_its_workload_has_seen_its_last_edit():
     assert not is_ready(rolling)
     assert rolling["status"] == made["status"], "nothing new is known, and nothing is written"
     assert is_ready(folded(rolling, 2, 2))
+
+
+def test_a_graph_of_llms_is_looked_at_again_for_no_watch_tells_of_their_addresses():
+    def again(step, annotations=None):
+        raw = {"metadata": {"name": "g", "namespace": "ns", "annotations": annotations or {}}}
+        spec = InferenceGraph.decode({"metadata": {}, "spec": {"nodes": {"root": {"steps": [step]}}}}).spec
+        services = {"iris": InferenceService.decode({"metadata": {"name": "iris"}, "spec": {"predictor": {}}})}
+        observed = Observed(raw, spec, Config(), services, {}, True, "knative-serving", now=NOW)
+        return status.fold(observed, Plan(), Outcome()).again
+
+    assert again({"serviceName": "chat"})
+    assert again({"serviceName": "iris"}) is None
+    assert again({"serviceUrl": "http://elsewhere"}) is None
+    assert again({"serviceName": "chat"}, {"serving.kserve.io/stop": "true"}) is None

@@ -1,5 +1,6 @@
 import pytest
 
+from isvc.controllers.inferenceservice import watches
 from isvc.controllers.inferenceservice.status import model
 from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, PREDICTOR_READY, StatusEdit
 from isvc.controllers.inferenceservice.status.report import update_events
@@ -55,6 +56,18 @@ def test_failures_tell_exit_code_and_message():
     looping = {"waiting": {"reason": "CrashLoopBackOff"}}
     assert after([pod(server=looping, last=failed["terminated"])])["lastFailureInfo"] == failure
     assert after([pod(server={"waiting": {"reason": "ImagePullBackOff"}})])["states"]["targetModelState"] == "Pending"
+
+
+@pytest.mark.parametrize("reason", ["CreateContainerError", "CreateContainerConfigError"])
+def test_a_container_that_cannot_be_created_says_why_and_brings_its_service_back(reason: str):
+    stuck = pod(server={"waiting": {"reason": reason, "message": "no space left on device"}})
+    status = after([stuck])
+    assert status["transitionStatus"] == "BlockedByFailedLoad"
+    assert status["lastFailureInfo"] == {"reason": "ModelLoadFailed", "message": "no space left on device"}
+    creating = pod(server={"waiting": {"reason": "ContainerCreating"}})
+    assert watches._model_progressed(creating, stuck)
+    assert not watches._model_progressed(stuck, stuck)
+    assert after([creating])["states"]["targetModelState"] == "Pending"
 
 
 def test_a_crash_loop_without_a_last_state_is_no_crash_of_ours():

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from isvc.api import InferenceService
+from isvc.api.resources import INFERENCE_SERVICES, TRAINED_MODELS
 from isvc.api.trainedmodel import TrainedModel
-from isvc.controllers.trainedmodel.observe import Observed, model_config
+from isvc.controllers.trainedmodel.observe import Observed, model_config, observe
 from isvc.controllers.trainedmodel.plan import ALLOCATED_LABEL, PARENT_LABEL, claim, finalize, plan
 from isvc.controllers.trainedmodel.status import LOOK_AGAIN, fold
 from isvc.engine.needs import Answers
@@ -15,6 +16,7 @@ from isvc.engine.plan import Retire, Want
 from isvc.kube import conditions
 from isvc.kube.objects import Object
 from isvc.kube.readiness import is_ready
+from isvc.toolkit.memory import MemoryReader
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -178,3 +180,17 @@ def test_a_list_that_does_not_exist_yet_is_looked_for_again():
 @pytest.mark.parametrize(("written", "patch"), [("1Gi", None), ("1024Mi", {"model": {"memory": "1Gi"}})])
 def test_memory_has_one_spelling(written, patch):
     assert planned(model(memory=written), service(limit="4Gi")).spec == patch
+
+
+def test_a_malformed_neighbour_keeps_no_model_from_being_served():
+    broken = {**model("south"), "spec": {"inferenceService": "fleet", "model": {"memory": ["a lot"]}}}
+    objects = [
+        (INFERENCE_SERVICES, service()),
+        *((TRAINED_MODELS, each) for each in (model(), model("west", admitted=True), broken)),
+    ]
+    answers = Answers({model_config("fleet", "ns"): config_map()})
+    found = observe(MemoryReader(objects), model(), answers, NOW)
+    assert sorted(each.metadata.name for each in found.siblings) == ["north", "west"]
+    [part] = plan(found).parts
+    assert isinstance(part.answer, Want)
+    assert part.answer.edits

@@ -117,7 +117,7 @@ async def test_through_the_api_server_alone_and_no_more_than_asked_for(url: int)
         assert await replace(hidden, direct=True).post(client, {}, 30)  # after the address did not answer
         with pytest.raises(Unanswered, match="answered with more than 1 MiB"):
             await hidden.post(client, {"much": 2 << 20}, 30, most=1 << 20)
-        with pytest.raises(Unanswered, match="through the API server failed: the model says no"):
+        with pytest.raises(Unanswered, match="answered 400: the model says no"):
             await hidden.post(client, {"wrong": True}, 30)
         with pytest.raises(Unanswered, match="can be asked directly alone"):
             await replace(hidden, proxy="").post(client, {}, 30)

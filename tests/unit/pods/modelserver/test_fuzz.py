@@ -11,7 +11,6 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.fuzzing import budget
 
 from isvc.pods.modelserver.app import Server
 from isvc.pods.modelserver.frameworks import TabularModel
@@ -77,7 +76,6 @@ def v2(**changes: Any) -> tuple[str, bytes, None]:
 @example([(PATHS[0], b'{"instances": ' + b"[" * 900 + b"]" * 900 + b"}", None)])
 @example([(PATHS[0], b"[" * 100_000, None)])
 @example([(PATHS[0], b'{"instances": [NaN, Infinity]}', None)])
-@budget(50)
 def test_any_request(requests: list[tuple[str, bytes, str | None]]) -> None:
     asyncio.run(_send(requests))
 

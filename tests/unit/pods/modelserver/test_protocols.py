@@ -92,7 +92,12 @@ async def test_health_and_metadata(models, serve):
         "/v1/models/iris": {"name": "iris", "ready": True},
         "/v2/health/live": {"live": True},
         "/v2/health/ready": {"ready": True},
-        "/v2/models/iris": {"name": "iris", "platform": "", "inputs": [], "outputs": []},
+        "/v2/models/iris": {
+            "name": "iris",
+            "platform": "",
+            "inputs": [{"name": "input-0", "datatype": "FP64", "shape": [-1, 4]}],
+            "outputs": [],
+        },
         "/v2/models/iris/ready": {"name": "iris", "ready": True},
     }.items():
         assert await (await client.get(path)).json() == answer, path

@@ -172,8 +172,8 @@ async def test_each_step_has_its_own_limit_of_time() -> None:
             await asyncio.Event().wait()
         return web.json_response({})
 
-    async with routed(serve, {"timeoutSeconds": 0.1, "retries": 1}, serviceClient=300) as url, post(url) as response:
-        assert response.status == 200
+    async with routed(serve, {"timeoutSeconds": 1, "retries": 1}, serviceClient=300) as url, post(url) as response:
+        assert response.status == 200  # a busy machine answers the second one in time, too
     assert len(asked) == 2
     asked.clear()
     async with routed(serve, {"timeoutSeconds": 0.1}, serviceClient=300) as url, post(url) as response:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.fuzzing import budget
 
 from isvc.pods.storage_initializer.archive import unpack
 from isvc.pods.storage_initializer.layers import apply_layer, check_links
@@ -265,7 +264,6 @@ def link_targets(folder: Path) -> Iterator[str]:
 @given(LAYERS)
 @example([[Entry("models/.wh...")]])
 @example([[Entry("models/a", tarfile.SYMTYPE, "."), Entry("models/b", tarfile.SYMTYPE, "a/../..")]])
-@budget(100)
 def test_any_layers(tmp_path_factory: pytest.TempPathFactory, layers: list[list[Entry]]) -> None:
     home = make_home(tmp_path_factory.mktemp("any"))
     before = home.outside()
@@ -279,7 +277,6 @@ def test_any_layers(tmp_path_factory: pytest.TempPathFactory, layers: list[list[
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @given(st.lists(ENTRIES, max_size=8), st.sampled_from(["model.tar", "model.tgz", "model.zip"]), st.data())
-@budget(100)
 def test_any_archive_even_mangled(
     tmp_path_factory: pytest.TempPathFactory, entries: list[Entry], name: str, data: st.DataObject
 ) -> None:

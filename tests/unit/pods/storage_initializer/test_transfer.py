@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -27,7 +28,7 @@ from isvc.pods.storage_initializer.program import run
 from isvc.pods.storage_initializer.progress import Progress
 
 PROGRAM = [sys.executable, "-m", "isvc.pods.storage_initializer"]
-MODEL = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(150_000))  # 4.8 MB
+MODEL = random.Random(0).randbytes(4_800_000)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_several_sources_share_the_folder_above_them() -> None:
 def test_workers_get_the_model_where_there_is_no_server() -> None:
     spec = initialize(both("worker-container"), request("s3://b/m", several=False))
     assert mounts(spec["containers"][0])
-    with pytest.raises(Refused, match="no container"):
+    with pytest.raises(Refused, match="cannot find container"):
         initialize(both("other"), request("s3://b/m", several=False))
 
 
@@ -251,9 +251,9 @@ class TestStorageContainers:
     @pytest.mark.parametrize(
         ("name", "uri", "problem"),
         [
-            ("gone", "s3://m", "does not exist"),
-            ("a", "s3://m", "is for localModelDownloadJob"),
-            ("b", "gs://m", 'does not support "gs://m"'),
+            ("gone", "s3://m", "not found"),
+            ("a", "s3://m", 'has workloadType "localModelDownloadJob"'),
+            ("b", "gs://m", 'does not support storageUri "gs://m"'),
             ("off", "s3://m", "is disabled"),
         ],
     )

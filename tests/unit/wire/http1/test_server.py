@@ -213,6 +213,18 @@ async def test_the_end_waits_for_answers_and_ends_streams(start: Start) -> None:
     assert not running.http.connections
 
 
+async def test_before_the_end_each_connection_gets_one_more_answer(start: Start) -> None:
+    running = await start()
+    kept = await running.connect(GET)
+    assert await answer(kept) == (200, b"hello")
+    first = running.writer
+    running.http.give_up_connections()
+    first.write(GET)
+    for reader in (kept, await running.connect(GET)):
+        assert b"connection: close" in (await reader.readuntil(b"\r\n\r\n")).lower()
+        assert await reader.read() == b"hello"
+
+
 async def test_who_answers_too_late_is_cut_off_at_the_end(start: Start) -> None:
     running = await start()
     reader = await running.connect(GET.replace(b"/", b"/ponder", 1))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.answers import answers
-from tests.golden.recorded import Memory, State, differences, states
+from tests.conformance.recorded import Memory, State, differences, states
 from tests.recordings import FOLDER
 
 from isvc.api.resources import INFERENCE_SERVICES

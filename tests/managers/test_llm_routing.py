@@ -16,7 +16,7 @@ import pytest
 from tests import definitions
 from tests.burial import bury
 from tests.cluster.lifecycles.stage import INGRESS, Running, foreign_crd, running
-from tests.cluster.test_llm_lifecycles import listed, our_crds
+from tests.thorough.test_llm_lifecycles import listed, our_crds
 from tests.waiting import until
 
 from isvc.api.annotations import STOP

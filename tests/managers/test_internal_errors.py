@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.lifecycles.stage import Running, running, set_up
-from tests.cluster.test_lifecycles import service
+from tests.cluster.lifecycles.stage import Running, running, service, set_up
 from tests.waiting import until
 
 from isvc.api.annotations import FINALIZER

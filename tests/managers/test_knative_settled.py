@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
-from tests.cluster.lifecycles.stage import INGRESS, Platform, Running, running, set_up
-from tests.cluster.test_lifecycles import service
+from tests.cluster.lifecycles.stage import INGRESS, Platform, Running, running, service, set_up
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.golden.recorded import Memory, State, states, unexplained
+from tests.conformance.recorded import Memory, State, states, unexplained
 from tests.manual_clock import ManualClock
 from tests.recordings import FOLDER
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.golden.recorded import (
+from tests.conformance.recorded import (
     Memory,
     State,
     differences,

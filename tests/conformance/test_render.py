@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from tests.golden.recorded import CRDS, load_profile, snapshots
+from tests.conformance.recorded import CRDS, load_profile, snapshots
 from tests.recordings import FOLDER, load, load_all
 from tests.unit.api.conformance import configuration
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.burial import bury
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.lifecycles.picture import CHILDREN, picture
-from tests.cluster.lifecycles.stage import Platform, Running, running, set_up
+from tests.cluster.lifecycles.stage import Platform, Running, running, service, set_up
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
@@ -33,16 +33,6 @@ LIVES = settings(
     database=None,
     phases=[Phase.generate],  # a life takes seconds: report the first bad one as it was
 )
-
-
-def service(namespace: str) -> Object:
-    model = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://models/first", "name": "", "resources": {}}
-    return {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
-        "metadata": {"name": "life", "namespace": namespace},
-        "spec": {"predictor": {"model": model, "minReplicas": 1, "maxReplicas": 2}},
-    }
 
 
 def edit(**predictor) -> Object:

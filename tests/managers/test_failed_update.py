@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.lifecycles.stage import Platform, running, set_up
-from tests.cluster.test_lifecycles import service
+from tests.cluster.lifecycles.stage import Platform, running, service, set_up
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES

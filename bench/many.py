@@ -1,0 +1,187 @@
+"""`isvc up` while many services are created: services a minute, memory, how long kubectl and the event loop wait.
+
+    python bench/many.py [-n 1000] [--before PYTHON]
+
+Pods are simulated. `--before` is the interpreter of another checkout's environment, which is measured in the same run.
+The loop is probed from inside: how late a timer of 5 ms is, and, with --stacks, what ran when it was late.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from traffic import SIMULATED
+
+from up import cpu_of
+
+PROBED = """
+import asyncio, atexit, collections, json, os, sys, threading, time, traceback
+import isvc.cli.up as up
+
+late, beat, stacks, ended = [], [time.perf_counter()], collections.Counter(), []
+
+async def probe():
+    while True:
+        before = time.perf_counter()
+        await asyncio.sleep(0.005)
+        beat[0] = time.perf_counter()
+        late.append(beat[0] - before - 0.005)
+
+def sample(main):
+    while not ended:
+        time.sleep(0.01)
+        if time.perf_counter() - beat[0] > 0.02:
+            frames = [f for f in traceback.extract_stack(sys._current_frames()[main]) if "/isvc/" in f.filename]
+            places = [f"{f.filename.rpartition('/isvc/')[2]}:{f.lineno} {f.name}" for f in frames[-6:][::-1]]
+            stacks[" < ".join(places)] += 1
+
+def report():
+    with open(os.environ["PROBE"], "w") as file:
+        json.dump({"late": late, "stacks": stacks.most_common(40)}, file)
+
+run_up = up._up
+async def probed(*given):
+    task = asyncio.create_task(probe())
+    if os.environ.get("STACKS"):
+        threading.Thread(target=sample, args=(threading.get_ident(),), daemon=True).start()
+    try:
+        return await run_up(*given)
+    finally:
+        ended.append(True)
+        report()
+
+up._up = probed
+from isvc.cli import main
+main()
+"""
+
+
+def percentile(values: list[float], percent: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
+
+
+def memory(pid: int) -> int:
+    """What a process keeps to itself, in MB."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) // 1024
+
+
+class Machine:
+    def __init__(self, python: str, *, stacks: bool) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="isvc-bench-"))
+        own = {"ISVC_HOME": str(self.home), "KUBECONFIG": str(self.home / "kubeconfig")}
+        self.env = {**os.environ, **own, "PROBE": str(self.home / "probe"), **({"STACKS": "1"} if stacks else {})}
+        flags = ["--port", "0", "--api-port", "0", "--no-dashboard", "--simulate"]
+        command = [python, "-c", PROBED, "up", *flags]
+        self.process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        if not any(line.startswith("ready in") for line in self.process.stdout):
+            sys.exit(f"isvc up ended: {self.home}/logs")
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        config = json.loads((self.home / "kubeconfig").read_text())
+        self.server = config["clusters"][0]["cluster"]["server"].partition("//")[2]
+        self.headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+
+    def connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self.server, context=ssl._create_unverified_context())
+
+    def get(self, connection: http.client.HTTPSConnection, path: str, **headers: str) -> bytes:
+        connection.request("GET", path, headers={**self.headers, **headers})
+        return connection.getresponse().read()
+
+    def ready(self, connection: http.client.HTTPSConnection) -> int:
+        path = "/apis/serving.kserve.io/v1beta1/inferenceservices"
+        accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        rows = json.loads(self.get(connection, path, Accept=accept))["rows"] or []
+        return sum(row["cells"][2] == "True" for row in rows)
+
+    def create(self, number: int) -> None:
+        text = "---".join(SIMULATED.format(number=each) for each in range(number))
+        words = ["kubectl", "create", "-f", "-"]
+        subprocess.run(words, env=self.env, input=text, capture_output=True, text=True, check=True)
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+def measure(python: str, number: int, *, stacks: bool) -> None:
+    machine = Machine(python, stacks=stacks)
+    try:
+        waits: list[float] = []
+        ended = threading.Event()
+        times: dict[int, float] = {}
+        began, cpu = time.perf_counter(), cpu_of(machine.process.pid)
+
+        def ask() -> None:
+            connection = machine.connect()
+            while not ended.wait(0.1):
+                before = time.perf_counter()
+                machine.get(connection, "/api/v1/namespaces/default/services?limit=5")
+                waits.append(time.perf_counter() - before)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        creating = threading.Thread(target=machine.create, args=(number,))
+        creating.start()
+        in_a_minute, connection = None, machine.connect()
+        while (count := machine.ready(connection)) < number:
+            times[count] = time.perf_counter() - began
+            if in_a_minute is None and times[count] > 60:
+                in_a_minute = count
+            time.sleep(1)
+        took = time.perf_counter() - began
+        ended.set()
+        asking.join()
+        creating.join()
+        cpu = cpu_of(machine.process.pid) - cpu
+        print(f"{number} services Ready in {took:.0f} s, {number if in_a_minute is None else in_a_minute} in a minute;")
+        print(f"    CPU {1000 * cpu / number:.1f} ms a service")
+        print(f"    a read takes {1000 * percentile(waits, 50):.0f} ms, p99 {1000 * percentile(waits, 99):.0f} ms")
+        children = subprocess.run(["pgrep", "-P", str(machine.process.pid)], capture_output=True, text=True).stdout
+        for pid in (machine.process.pid, *map(int, children.split())):
+            print(f"    {memory(pid)} MB: {Path(f'/proc/{pid}/cmdline').read_text().replace(chr(0), ' ')[:60]!r}")
+        time.sleep(15)
+        before = cpu_of(machine.process.pid)
+        time.sleep(30)
+        print(f"    idle: {100 * (cpu_of(machine.process.pid) - before) / 30:.2f} % of a core")
+        machine.close()
+        probe = json.loads((machine.home / "probe").read_text())
+        late = probe["late"]
+        over, p99 = sum(each > 0.02 for each in late), 1000 * percentile(late, 99)
+        print(
+            f"    the loop is late by p99 {p99:.0f} ms, at most {1000 * max(late):.0f}; {over} times by more than 20 ms"
+        )
+        for stack, times_seen in probe["stacks"]:
+            print(f"      {times_seen:5} {stack}")
+    finally:
+        if machine.process.poll() is None:
+            machine.close()
+        shutil.rmtree(machine.home, ignore_errors=True)
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("-n", type=int, default=1000)
+    flags.add_argument("--before", default="")
+    flags.add_argument("--stacks", action="store_true")
+    args = flags.parse_args()
+    for title, python in (("before", args.before), ("now", sys.executable)):
+        if python:
+            print(f"{title}:", flush=True)
+            measure(python, args.n, stacks=args.stacks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Starts of `isvc up` that go otherwise: ports that are taken, no files of its own, a stop halfway."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from functools import partial
+
+import pytest
+from tests.up.machine import Machine, machine, strange_pod, until
+
+
+@pytest.fixture
+def here(models, tmp_path):
+    fresh = machine(tmp_path, models)
+    yield fresh
+    fresh.stop()
+    until(lambda: fresh.processes() == [], "all processes to end")
+
+
+def test_ports_and_a_memory_that_forgets(here):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        gateway, dashboard = (
+            here.isvc("up", flag, str(taken.getsockname()[1])) for flag in ("--port", "--dashboard-port")
+        )
+    assert (gateway.returncode, dashboard.returncode) == (1, 1)
+    assert "cannot use port" in gateway.stderr
+    assert dashboard.stderr.startswith("Error: cannot use port")
+    assert dashboard.stdout == ""  # before anything is started
+    here.start("--ephemeral", "--simulate")
+    here.apply(strange_pod())
+    here.kubectl("wait", "--for=condition=Ready", "pod/strange", "--timeout=60s")
+    here.stop()
+    here.start("--ephemeral")
+    assert "NotFound" in here.kubectl("get", "pod", "strange", check=False)
+
+
+def test_it_can_be_stopped_while_it_starts(here):
+    for part in ("programs", "API server", "kinds"):
+        here.process = here.launch()
+        until(partial(has_printed, here, part), part)
+        here.process.send_signal(signal.SIGINT)
+        until(partial(has_printed, here, "stopping"), "it to stop")
+        here.process.send_signal(signal.SIGINT)  # pressed again while it stops
+        assert here.process.wait(60) == 0
+        until(lambda: here.processes() == [], "all processes to end")
+        assert not has_printed(here, "Traceback")
+    here.start()
+
+
+def has_printed(here: Machine, text: str) -> bool:
+    return text in here.output.read_text()
