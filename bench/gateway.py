@@ -237,7 +237,7 @@ async def serve_envoy(port: int, http1: int, http2: int) -> None:
     from isvc.local.gateway.gateway import Gateway, Settings
     from isvc.local.gateway.watching import READS
     from isvc.local.node.processes.process import Reaper
-    from isvc.toolkit.memory import MemoryReader
+    from isvc.toolkit.cache.memory import MemoryReader
 
     async def nobody_knows(host: str, path: str) -> None:
         return None
@@ -269,14 +269,14 @@ async def serve_envoy(port: int, http1: int, http2: int) -> None:
 
 
 async def serve_python(port: int, http1: int, http2: int) -> None:
+    """Serves with the gateway that was Python, of a checkout that has it: modules are called as they were there."""
     modules = {
         name: importlib.import_module(f"isvc.local.gateway.{name}")
         for name in ("endpoints.backends", "guard", "listener", "proxy", "routes.table", "server")
     }
     from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
-    from isvc.toolkit.memory import MemoryReader
 
-    reader = MemoryReader(reads=modules["server"].READS)
+    reader = importlib.import_module("isvc.toolkit.memory").MemoryReader(reads=modules["server"].READS)
     services, slices, ingress = objects(http1, http2)
     for service, endpoint_slice in zip(services, slices, strict=True):
         reader.put(SERVICES, service)

@@ -24,8 +24,8 @@ from isvc.kube.resource import (
     SERVICE_ACCOUNTS,
 )
 from isvc.serving import annotations as names
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client import Client
-from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.webhook import WebhookServer, mutating
 from isvc.webhooks.pods import PATH, PodMutator
 

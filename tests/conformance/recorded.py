@@ -28,7 +28,7 @@ from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.environment import Environment
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
 CRDS = {

@@ -41,7 +41,7 @@ from isvc.programs.program import Program
 from isvc.programs.registration import ClientConfig, configurations, conversions, targets
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.environment import Environment
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 PART_OF_US: Final = {"app.kubernetes.io/part-of": "isvc"}
 """The labels of what ships."""

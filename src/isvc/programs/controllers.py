@@ -16,7 +16,7 @@ from isvc.kube.resource import Resource
 from isvc.programs.program import MakeController
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
 

@@ -13,9 +13,9 @@ from isvc.insight.simulation.server import MemoryServer, Target
 from isvc.insight.simulation.simulation import KUBERNETES
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client import Client
 from isvc.toolkit.client.transport import Call
-from isvc.toolkit.memory import MemoryReader
 
 NAMESPACE = "ns"
 OWNER: Object = {

@@ -16,7 +16,7 @@ from isvc.engine.reporter import Reporter, is_urgent
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import Resource
 from isvc.serving.environment import Environment
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 RAW: Object = {"metadata": {"name": "mine", "namespace": "team"}}
 CLASH = Event("Warning", "ModelNameCollision", "another service has the name")

@@ -9,7 +9,7 @@ from isvc.api.kinds import KINDS, KindRow
 from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.controllers import make_kind, reads_of
 from isvc.serving.environment import Environment
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 RECONCILED = [row for row in KINDS if row.manager]
 

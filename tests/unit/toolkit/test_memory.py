@@ -5,7 +5,7 @@ import pytest
 from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, PODS
 from isvc.toolkit.cache import OWNER, Reader
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
 

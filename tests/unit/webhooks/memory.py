@@ -8,8 +8,8 @@ from isvc.programs import registration
 from isvc.programs.options import Options
 from isvc.programs.registration import WebhookContext
 from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS, LOCALMODEL_WEBHOOKS
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client.answers import ObjectList
-from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, Route
 from isvc.toolkit.webhook.server import Admission
 

@@ -16,7 +16,7 @@ from isvc.kube.objects import GVK, Object
 from isvc.kube.patch import json_patch
 from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving import annotations as names
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse
 from isvc.webhooks.live_reads import MOST_REMEMBERED, LiveReads
 from isvc.webhooks.pods import PodMutator

@@ -11,7 +11,7 @@ from isvc.kube.errors import ApiError, Forbidden
 from isvc.kube.objects import name_of
 from isvc.kube.resource import NAMESPACES
 from isvc.toolkit.client import Client
-from isvc.toolkit.self_review import may, own_name
+from isvc.toolkit.client.self_review import may, own_name
 
 MOST_NAMESPACES: Final = 20  # each has a watch for every kind
 AT_ONCE: Final = 16  # questions

@@ -17,8 +17,8 @@ from isvc.dashboard.sign_in import TOKEN
 from isvc.kube.errors import Forbidden, Unauthorized
 from isvc.toolkit.client import Client
 from isvc.toolkit.client.kubeconfig import ClusterConfig, Impersonation
+from isvc.toolkit.client.self_review import own_name
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.self_review import own_name
 
 MOST_USERS: Final = 50
 RECHECK: Final = 60.0  # seconds

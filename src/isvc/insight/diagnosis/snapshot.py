@@ -41,8 +41,8 @@ from isvc.serving.thirdparty import (
     GATEWAYS,
 )
 from isvc.toolkit.cache import OWNER, Cache, Reader
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client import Client
-from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 from isvc.toolkit.store import Indexer
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from isvc.insight.preflight.finding import Finding, error, ok
 from isvc.toolkit.client import Client
-from isvc.toolkit.self_review import may
+from isvc.toolkit.client.self_review import may
 
 
 class Right(NamedTuple):

@@ -24,10 +24,10 @@ from isvc.kube.objects import Object, deep_copy, dig, finalizers_of, is_being_de
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.client.transport import Call, Transport
 from isvc.toolkit.clock import Clock, timestamp
-from isvc.toolkit.memory import MemoryReader
 from isvc.webhooks.live_reads import Getter
 
 Changed = Callable[[Resource, Object | None, Object | None], None]

@@ -21,10 +21,10 @@ from isvc.programs.registration import WebhookContext
 from isvc.programs.registration import reads as webhook_reads
 from isvc.serving.knative_settings import DOMAIN_CONFIG
 from isvc.serving.thirdparty import HTTP_ROUTES
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client import Client
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
-from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.recorder import EventRecorder
 
 log = logging.getLogger(__name__)

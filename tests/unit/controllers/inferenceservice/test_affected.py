@@ -11,7 +11,7 @@ from isvc.controllers.inferenceservice.affected import Affected
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 
 def holding(*services: dict[str, Any]) -> MemoryReader:

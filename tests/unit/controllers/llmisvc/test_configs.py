@@ -25,8 +25,8 @@ from isvc.kube.objects import Key, Object
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
 from isvc.serving.environment import Environment
+from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.context import Context
-from isvc.toolkit.memory import MemoryReader
 from isvc.toolkit.reads import Read
 
 SMALL: Object = {"metadata": {"name": "small", "namespace": "a", "finalizers": [FINALIZER]}}

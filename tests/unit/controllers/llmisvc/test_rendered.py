@@ -21,7 +21,7 @@ from isvc.kube.errors import ApiError, BadRequest, Invalid, ServiceUnavailable
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.serving.environment import Environment
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 APPLIED = (AppliedConfig("small", "team", "UserRef"),)
 

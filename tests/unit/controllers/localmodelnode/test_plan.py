@@ -19,7 +19,7 @@ from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS, JOBS, PODS
 from isvc.serving.environment import Environment, ModelNode
 from isvc.serving.storage.uris import storage_key
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 SOURCE = "gs://models/iris"
 KEY = storage_key(SOURCE)

@@ -16,7 +16,7 @@ from isvc.engine.plan import Retire, Want
 from isvc.kube import conditions
 from isvc.kube.objects import Object
 from isvc.kube.readiness import is_ready
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 NOW = "2026-01-01T00:00:00Z"
 

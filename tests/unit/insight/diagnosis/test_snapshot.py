@@ -8,7 +8,7 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.insight.diagnosis.snapshot import of_service, reads
 from isvc.kube.objects import Key
 from isvc.kube.resource import CONTROLLER_REVISIONS, DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS, SERVICES, Resource
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 LABEL = "serving.kserve.io/inferenceservice"
 

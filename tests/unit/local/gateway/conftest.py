@@ -21,7 +21,7 @@ from isvc.local.gateway.gateway import Gateway, Settings
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.watching import READS
 from isvc.local.node.processes.process import Reaper
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,7 +9,7 @@ from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.local.gateway.unready import READS, why_unready
-from isvc.toolkit.memory import MemoryReader
+from isvc.toolkit.cache.memory import MemoryReader
 
 URL = "http://iris-default.localhost:8080"
 
