@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.cluster.lifecycles.stage import RUNTIME, Platform, running, set_up
 from tests.waiting import until
 
-from isvc.api.frameworks import FRAMEWORKS
+from isvc.api.inferenceservice.frameworks import FRAMEWORKS
 from isvc.api.resources import INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.kube.conditions import is_true
 from isvc.kube.objects import Object, dig

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from isvc.api.codec import DecodeError, decode, without_nulls
-from isvc.api.components import MetricTarget
+from isvc.api.inferenceservice.components import MetricTarget
 from isvc.api.meta import Kind
 from isvc.api.schema import schema_for
 from isvc.kube.objects import Object, name_of

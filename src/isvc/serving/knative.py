@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferencegraph import InferenceGraphSpec
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
 from isvc.engine.plan import Child
 from isvc.engine.policies import KNATIVE_SERVICE
 from isvc.kube.objects import Object, dig, without

@@ -8,7 +8,7 @@ from typing import Final
 
 from isvc.api.codec import DecodeError
 from isvc.api.completion import read
-from isvc.api.models import ModelFormat, ModelSpec
+from isvc.api.inferenceservice.models import ModelFormat, ModelSpec
 from isvc.api.protocols import Protocol, rank
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
 from isvc.kube.objects import Object, annotations_of, dig, name_of

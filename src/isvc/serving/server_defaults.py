@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from isvc.api.models import ModelSpec
+from isvc.api.inferenceservice.models import ModelSpec
 from isvc.api.protocols import Protocol, rank
 from isvc.kube.objects import Object
 from isvc.serving.containers import find_by_name, variable

@@ -8,7 +8,7 @@ import pytest
 
 from isvc.api.codec import decode
 from isvc.api.defaults.inferenceservice import ServiceDefaults, default_service
-from isvc.api.models import ModelSpec
+from isvc.api.inferenceservice.models import ModelSpec
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES
 from isvc.kube.objects import Object
 from isvc.local.install.shipped import local_runtimes

@@ -1,7 +1,7 @@
 import pytest
 
 from isvc.api.codec import decode
-from isvc.api.models import ModelSpec
+from isvc.api.inferenceservice.models import ModelSpec
 from isvc.serving.runtimes import ModelRefused, Runtime, Runtimes
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.recordings import FOLDER, load_all
 
 from isvc.api.codec import decode
-from isvc.api.models import ModelSpec
+from isvc.api.inferenceservice.models import ModelSpec
 from isvc.api.servingruntime import ClusterServingRuntime
 from isvc.api.validation.servingruntime import validate_runtime
 from isvc.kube.objects import Object, name_of

@@ -12,9 +12,9 @@ from typing import Final
 
 from isvc.api.completion import complete
 from isvc.api.defaults.localmodel import Cache, mark, mark_cached
-from isvc.api.frameworks import FORMAT_PROTOCOLS, MODEL_FORMAT, model_for_framework
-from isvc.api.implementations import CONTAINER, implementations
 from isvc.api.inferenceservice import InferenceService, InferenceServiceSpec
+from isvc.api.inferenceservice.frameworks import FORMAT_PROTOCOLS, MODEL_FORMAT, model_for_framework
+from isvc.api.inferenceservice.implementations import CONTAINER, implementations
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name
 from isvc.kube.objects import Object, annotations_of, deep_copy
 

@@ -16,12 +16,12 @@ from isvc.api.fields import (
     Templated,
     zero,
 )
+from isvc.api.inferenceservice.models import ConfidentialSpec
 from isvc.api.llm.names import UntypedObjectReference
 from isvc.api.llm.router import CommonRouterSpec, CommonSchedulerSpec
 from isvc.api.llm.status import AppliedConfigRef, RouterStatus, SourcedAddress, WorkloadStatus
 from isvc.api.llm.workload import StorageInitializerSpec, TracingSpec, WorkloadSpec
 from isvc.api.meta import Addressable, Kind, Status
-from isvc.api.models import ConfidentialSpec
 from isvc.kube.objects import Object
 
 _Count = Annotated[Int32, Schema(minimum=1)]

@@ -5,10 +5,16 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from isvc.api.frameworks import FRAMEWORKS
-from isvc.api.implementations import Component, Implementation, containers_of, env_value, implementations
 from isvc.api.inferenceservice import ExplainerSpec, PredictorSpec
-from isvc.api.models import ModelStorageSpec, PredictorExtensionSpec
+from isvc.api.inferenceservice.frameworks import FRAMEWORKS
+from isvc.api.inferenceservice.implementations import (
+    Component,
+    Implementation,
+    containers_of,
+    env_value,
+    implementations,
+)
+from isvc.api.inferenceservice.models import ModelStorageSpec, PredictorExtensionSpec
 from isvc.api.protocols import PROTOCOL_ENV, Protocol
 from isvc.api.validation import Problem
 from isvc.api.validation.containers import blocked_env, blocked_env_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import orjson
 
 from isvc.api.annotations import GPU_RESOURCE_TYPES
-from isvc.api.implementations import env_value
+from isvc.api.inferenceservice.implementations import env_value
 from isvc.api.validation import Problem
 from isvc.kube.objects import Object
 

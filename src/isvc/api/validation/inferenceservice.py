@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from isvc.api.annotations import AUTOSCALER_CLASS, AutoscalerClass
 from isvc.api.completion import complete
-from isvc.api.implementations import (
+from isvc.api.inferenceservice import CanarySpec, InferenceService, InferenceServiceSpec, PredictorSpec
+from isvc.api.inferenceservice.implementations import (
     STORAGE_URI_ENV,
     TRANSFORMER_CONTAINER,
     Component,
@@ -15,7 +16,6 @@ from isvc.api.implementations import (
     implementations,
     named_models,
 )
-from isvc.api.inferenceservice import CanarySpec, InferenceService, InferenceServiceSpec, PredictorSpec
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.components import blocked_variables, component_problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from isvc.api.annotations import AUTOSCALER_CLASS, AutoscalerClass
-from isvc.api.components import ComponentExtensionSpec, MetricsSpec, MetricTarget
+from isvc.api.inferenceservice.components import ComponentExtensionSpec, MetricsSpec, MetricTarget
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode
 from isvc.api.validation import Problem
 from isvc.kube.quantity import Quantity, QuantityError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from isvc.api.completion import complete
-from isvc.api.implementations import CONTAINER, containers_of
+from isvc.api.inferenceservice.implementations import CONTAINER, containers_of
 from isvc.api.servingruntime import ClusterServingRuntime, ServingRuntime, ServingRuntimeSpec, SupportedModelFormat
 from isvc.api.validation import GOOD, Problem, Verdict, is_exempt
 from isvc.api.validation.containers import KNOWN_GPUS, blocked_env, parallel_env, parallel_sizes, unknown_gpus

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from isvc.api.implementations import Component, Implementation
-from isvc.api.models import StorageUri
+from isvc.api.inferenceservice.implementations import Component, Implementation
+from isvc.api.inferenceservice.models import StorageUri
 from isvc.api.validation import Problem
 
 _RESOURCE_ID = re.compile(r"kbs:///[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+/[a-zA-Z0-9_.-]+")

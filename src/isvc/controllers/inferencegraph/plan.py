@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from isvc.api.annotations import GRAPH_LABEL, is_stopped
-from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferencegraph import STEP_POLICIES, InvalidPolicies, StepPolicy, read_policies
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
 from isvc.api.modes import DeploymentMode
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, SERVING_RUNTIMES
 from isvc.controllers.inferencegraph.observe import Observed

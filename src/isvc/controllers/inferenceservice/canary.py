@@ -10,9 +10,9 @@ import msgspec
 
 from isvc.api.annotations import HTTP_METRIC
 from isvc.api.codec import decode, encode
-from isvc.api.components import ComponentExtensionSpec
-from isvc.api.frameworks import FRAMEWORKS
 from isvc.api.inferenceservice import CanarySpec, PredictorSpec
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
+from isvc.api.inferenceservice.frameworks import FRAMEWORKS
 from isvc.controllers.inferenceservice.builders import Workload
 from isvc.controllers.inferenceservice.components import predictor
 from isvc.controllers.inferenceservice.components.predictor import Variant

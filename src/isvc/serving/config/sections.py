@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, dataclass_transform
 
 import msgspec
 
-from isvc.api.components import LoggerStorageSpec
+from isvc.api.inferenceservice.components import LoggerStorageSpec
 from isvc.api.modes import DeploymentMode, current_name
 from isvc.kube.objects import LAST_APPLIED, Object
 from isvc.kube.quantity import Quantity, QuantityError

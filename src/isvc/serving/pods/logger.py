@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.api.codec import decode
-from isvc.api.components import LoggerSpec, LoggerStorageSpec
+from isvc.api.inferenceservice.components import LoggerSpec, LoggerStorageSpec
 from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
 from isvc.serving import annotations as names
 from isvc.serving.config import LoggerConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isvc.api.components import (
+from isvc.api.inferenceservice.components import (
     AutoScalingSpec,
     ComponentExtensionSpec,
     ExternalMetricSource,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from isvc.api.annotations import AUTOSCALER_CLASS
-from isvc.api.components import ComponentExtensionSpec
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
 from isvc.kube.objects import Object
 from isvc.serving.refused import Refused
 

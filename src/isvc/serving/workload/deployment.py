@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isvc.api.components import ComponentExtensionSpec
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
 from isvc.api.modes import DeploymentMode
 from isvc.engine.plan import Child
 from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD

@@ -3,7 +3,7 @@
 import pytest
 
 from isvc.api.codec import decode
-from isvc.api.components import ComponentExtensionSpec
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
 from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD
 from isvc.serving.config import Config
 from isvc.serving.refused import Refused

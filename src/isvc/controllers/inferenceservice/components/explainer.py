@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isvc.api.inferenceservice import ExplainerSpec
-from isvc.api.models import ARTExplainerSpec
+from isvc.api.inferenceservice.models import ARTExplainerSpec
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.components.predictor import STORAGE_URI

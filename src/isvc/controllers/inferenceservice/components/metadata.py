@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from isvc.api.components import ComponentExtensionSpec, StorageSpec
+from isvc.api.inferenceservice.components import ComponentExtensionSpec, StorageSpec
 from isvc.kube import gojson
 from isvc.serving import annotations as annotation
 from isvc.serving.credentials.storage_spec import SCHEME_PLACEHOLDER

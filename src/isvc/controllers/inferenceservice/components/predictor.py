@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import msgspec
 
 from isvc.api.annotations import HTTP_METRIC
-from isvc.api.components import ComponentExtensionSpec
 from isvc.api.inferenceservice import PredictorSpec
-from isvc.api.models import ModelSpec
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
+from isvc.api.inferenceservice.models import ModelSpec
 from isvc.controllers.inferenceservice.components import metadata, multinode
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.observed import Observed

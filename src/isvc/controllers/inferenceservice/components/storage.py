@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from isvc.api.models import ModelStorageSpec, StorageUri
+from isvc.api.inferenceservice.models import ModelStorageSpec, StorageUri
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.serving.refused import MissingSecret, Refused
 from isvc.serving.server_defaults import MODEL_DIR

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from isvc.api.components import StorageSpec
 from isvc.api.fields import Inline, Required, Schema, Spec, zero
+from isvc.api.inferenceservice.components import StorageSpec
 from isvc.kube.objects import Object
 
 _CONTAINER = Inline("io.k8s.api.core.v1.Container", required=("name",))

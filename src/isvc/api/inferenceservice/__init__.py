@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from isvc.api.components import ComponentExtensionSpec
 from isvc.api.fields import ATOMIC, Inline, Int, Int32, Loose, Required, Schema, Spec, zero
-from isvc.api.inferenceservice_status import InferenceServiceStatus
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
+from isvc.api.inferenceservice.models import ARTExplainerSpec, ModelSpec, PredictorExtensionSpec, StorageUri
+from isvc.api.inferenceservice.status import InferenceServiceStatus
 from isvc.api.meta import Kind
-from isvc.api.models import ARTExplainerSpec, ModelSpec, PredictorExtensionSpec, StorageUri
 from isvc.kube.objects import Object
 
 _POD = Inline(

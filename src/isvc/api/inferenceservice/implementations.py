@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from isvc.api.frameworks import FRAMEWORKS
 from isvc.api.inferenceservice import ExplainerSpec, PredictorSpec, TransformerSpec
-from isvc.api.models import ConfidentialSpec, PredictorExtensionSpec
+from isvc.api.inferenceservice.frameworks import FRAMEWORKS
+from isvc.api.inferenceservice.models import ConfidentialSpec, PredictorExtensionSpec
 from isvc.kube.objects import Object
 
 CONTAINER = "kserve-container"
