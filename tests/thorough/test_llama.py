@@ -13,8 +13,8 @@ from tests.llm import LLMServer, smollm
 from tests.unit.pods.llmserver.test_engine import LONG, SETTINGS
 from tests.waiting import until, wait_until
 
-from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import EngineFailed, Unavailable
+from isvc.pods.llmserver.llama.engine import Engine
 
 SHORT = {"prompt": "The capital of France is", "max_tokens": 1, "temperature": 0}
 

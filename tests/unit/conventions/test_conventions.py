@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "isvc"
 MODULES = sorted(SOURCE.rglob("*.py"))
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_IN_A_FOLDER = 400, 60, 22
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_IN_A_FOLDER = 400, 60, 20
 SAYS_NOTHING = {"utils", "util", "common", "helpers", "helper", "constants", "misc"}
 # Words that meant something to their authors alone.
 PRIVATE = re.compile(r"\b(told|Told|Teller|Rooms|_see_to|World|Kept|shelf|shelves|Surroundings)\b")

@@ -14,14 +14,15 @@ import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from isvc.pods.llmserver import embeddings, text, tokens
 from isvc.pods.llmserver.catalogue import Catalogue
-from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import ApiError, BadRequest, NotFound, TooLarge, Unauthorized, Unavailable, error_body
 from isvc.pods.llmserver.flags import VLLM_VERSION
 from isvc.pods.llmserver.generation import Generator
+from isvc.pods.llmserver.llama.engine import Engine
+from isvc.pods.llmserver.llama.scheduler import Scheduler
 from isvc.pods.llmserver.metrics import Metrics
-from isvc.pods.llmserver.protocol import (
+from isvc.pods.llmserver.openai import embeddings, text, tokens
+from isvc.pods.llmserver.openai.protocol import (
     ChatRequest,
     CompletionRequest,
     DetokenizeRequest,
@@ -29,8 +30,7 @@ from isvc.pods.llmserver.protocol import (
     TokenizeRequest,
     decode,
 )
-from isvc.pods.llmserver.responses_api import ResponseRequest
-from isvc.pods.llmserver.scheduler import Scheduler
+from isvc.pods.llmserver.openai.responses_api import ResponseRequest
 
 log = logging.getLogger("isvc.pods.llmserver")
 

@@ -13,11 +13,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import ApiError, EngineFailed
+from isvc.pods.llmserver.llama.engine import Engine
+from isvc.pods.llmserver.llama.scheduler import Scheduler
 from isvc.pods.llmserver.metrics import Metrics
-from isvc.pods.llmserver.responses import Usage, assemble
-from isvc.pods.llmserver.scheduler import Scheduler
+from isvc.pods.llmserver.openai.responses import Usage, assemble
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from isvc.pods.llmserver.scheduler import Scheduler
+from isvc.pods.llmserver.llama.scheduler import Scheduler
 
 _LABELS = ("model_name", "engine")
 _ENGINE = "0"

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 from isvc.pods.llmserver import tls
 from isvc.pods.llmserver.errors import ServerError
 from isvc.pods.llmserver.flags import VLLM_VERSION, Options, parse
-from isvc.pods.llmserver.gguf import read_header
-from isvc.pods.llmserver.model_files import find_adapter, find_model
+from isvc.pods.llmserver.llama.gguf import read_header
+from isvc.pods.llmserver.llama.model_files import find_adapter, find_model
 
 if TYPE_CHECKING:
-    from isvc.pods.llmserver.engine import Engine
+    from isvc.pods.llmserver.llama.engine import Engine
 
 log = logging.getLogger("isvc.pods.llmserver")
 
@@ -115,7 +115,7 @@ async def _serve(options: Options) -> int:
 
 
 def _engine(options: Options) -> tuple[Engine, bool]:
-    from isvc.pods.llmserver.engine import Engine
+    from isvc.pods.llmserver.llama.engine import Engine
 
     if importlib.util.find_spec("xllamacpp") is None:
         raise ServerError("llama.cpp is not installed: pip install 'isvc[llm]'")

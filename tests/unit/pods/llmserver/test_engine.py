@@ -9,8 +9,8 @@ import pytest
 from tests.llm import smollm
 from tests.waiting import until
 
-from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import ServerError
+from isvc.pods.llmserver.llama.engine import Engine
 
 SETTINGS = {
     "model": str(smollm()),

@@ -7,8 +7,8 @@ from tests.llm import smollm
 from tests.unit.pods.llmserver.gguf_files import head
 
 from isvc.pods.llmserver.errors import ServerError
-from isvc.pods.llmserver.gguf import read_header
-from isvc.pods.llmserver.model_files import find_adapter, find_model
+from isvc.pods.llmserver.llama.gguf import read_header
+from isvc.pods.llmserver.llama.model_files import find_adapter, find_model
 
 
 def test_the_head_of_a_real_model():

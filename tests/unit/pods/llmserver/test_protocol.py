@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isvc.pods.llmserver.errors import BadRequest
-from isvc.pods.llmserver.protocol import ChatRequest, CompletionRequest, EmbeddingRequest, decode, inputs
+from isvc.pods.llmserver.openai.protocol import ChatRequest, CompletionRequest, EmbeddingRequest, decode, inputs
 
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}
 JSON = st.recursive(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.pods.llmserver.responses import Usage, assemble, chat_choice, total_usage
+from isvc.pods.llmserver.openai.responses import Usage, assemble, chat_choice, total_usage
 
 
 def delta(**fields) -> dict:

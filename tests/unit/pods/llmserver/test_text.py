@@ -5,7 +5,7 @@ import asyncio
 from aiohttp import web
 from tests.web_servers import on_any_path, serving
 
-from isvc.pods.llmserver.text import EventStream
+from isvc.pods.llmserver.openai.text import EventStream
 
 
 async def test_a_client_that_does_not_read_is_cut_off() -> None:

@@ -44,7 +44,7 @@ class Engine:
     async def start(self) -> None:
         """Loads the model; returns when it answers."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "isvc.pods.llmserver.llama"),
+            *(sys.executable, "-m", "isvc.pods.llmserver.llama.process"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from isvc.pods.llmserver.errors import BadRequest
-from isvc.pods.llmserver.tool_calls import required_call
+from isvc.pods.llmserver.openai.tool_calls import required_call
 
 Json = dict[str, Any]
 Positive = Annotated[int, Meta(ge=1, le=2**31 - 1)]

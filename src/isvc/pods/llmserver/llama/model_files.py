@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from isvc.pods.llmserver.errors import ServerError
-from isvc.pods.llmserver.gguf import read_header
+from isvc.pods.llmserver.llama.gguf import read_header
 
 log = logging.getLogger("isvc.pods.llmserver")
 

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 from isvc.pods.llmserver.catalogue import Catalogue
-from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import ApiError, BadRequest
-from isvc.pods.llmserver.protocol import EmbeddingRequest, inputs
-from isvc.pods.llmserver.scheduler import Scheduler
+from isvc.pods.llmserver.llama.engine import Engine
+from isvc.pods.llmserver.llama.scheduler import Scheduler
+from isvc.pods.llmserver.openai.protocol import EmbeddingRequest, inputs
 
 Json = dict[str, Any]
 

@@ -14,10 +14,10 @@ from aiohttp import web
 from isvc.pods.llmserver.catalogue import Catalogue
 from isvc.pods.llmserver.errors import ApiError
 from isvc.pods.llmserver.generation import Generator, Part, Run
-from isvc.pods.llmserver.protocol import ChatRequest, CompletionRequest, Sampling, inputs
-from isvc.pods.llmserver.responses import Envelope, Usage, assemble, chat_choice, text_choice, total_usage
-from isvc.pods.llmserver.responses_api import Response
-from isvc.pods.llmserver.tool_calls import required_call
+from isvc.pods.llmserver.openai.protocol import ChatRequest, CompletionRequest, Sampling, inputs
+from isvc.pods.llmserver.openai.responses import Envelope, Usage, assemble, chat_choice, text_choice, total_usage
+from isvc.pods.llmserver.openai.responses_api import Response
+from isvc.pods.llmserver.openai.tool_calls import required_call
 
 Json = dict[str, Any]
 _PATIENCE = 30.0  # seconds for an event to be taken

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from isvc.pods.llmserver.errors import BadRequest
-from isvc.pods.llmserver.protocol import ChatRequest
+from isvc.pods.llmserver.openai.protocol import ChatRequest
 
 Json = dict[str, Any]
 _TEXTS: Final = ("input_text", "output_text", "text")

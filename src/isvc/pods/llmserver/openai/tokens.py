@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from isvc.pods.llmserver.engine import Engine
 from isvc.pods.llmserver.errors import BadRequest
-from isvc.pods.llmserver.protocol import DetokenizeRequest, TokenizeRequest
+from isvc.pods.llmserver.llama.engine import Engine
+from isvc.pods.llmserver.openai.protocol import DetokenizeRequest, TokenizeRequest
 
 Json = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""llama.cpp: its files, its process, and whose turn it is there."""
