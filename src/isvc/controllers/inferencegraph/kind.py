@@ -5,11 +5,12 @@ from __future__ import annotations
 from isvc.api.inferencegraph import InferenceGraph
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferencegraph.observe import Observed, Observer
-from isvc.controllers.inferencegraph.plan import CHILDREN, plan
+from isvc.controllers.inferencegraph.plan import CHILDREN, ROUTER, plan
 from isvc.controllers.inferencegraph.status import CONDITIONS, fold, report_readiness
 from isvc.engine.kind import Kind
 from isvc.engine.plan import Plan
 from isvc.serving.environment import Environment
+from isvc.serving.shared_host import report_doubt
 from isvc.toolkit.cache import Reader
 
 
@@ -23,4 +24,5 @@ def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Plan]:
         plan=plan,
         fold=fold,
         readiness_events=report_readiness,
+        doubts=lambda observed, _: report_doubt(observed.raw, ROUTER),
     )

@@ -30,6 +30,7 @@ from isvc.serving.workload.service import services
 SERVICE_NOT_READY: Final = "ServiceNotReady"
 KNATIVE_MISSING: Final = "ServerlessModeRejected"
 INVALID: Final = "InvalidSpec"
+ROUTER: Final = "router"
 _KIND_LABEL = "serving.kserve.io/kind"
 _STANDARD_KINDS = frozenset({DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS})
 _KNATIVE_KINDS = frozenset({KNATIVE_SERVICES})
@@ -54,16 +55,14 @@ def _plan(observed: Observed) -> Plan:
     if observed.mode is not DeploymentMode.STANDARD:
         kinds, others = others, kinds
     if is_stopped(observed.raw):
-        return Plan((Part("router", Retire("stopped"), kinds | others),))
+        return Plan((Part(ROUTER, Retire("stopped"), kinds | others),))
     try:
         policies = read_policies(annotations_of(observed.raw), observed.spec)
         resolved = resolve(observed.spec, observed.services.get, observed.runtimes.get, observed.llm_service)
     except InvalidPolicies as error:
-        return _stopped(
-            Stop("router", READY, INVALID, f"annotation {STEP_POLICIES}: {error}", "correct the annotation")
-        )
+        return _stopped(Stop(ROUTER, READY, INVALID, f"annotation {STEP_POLICIES}: {error}", "correct the annotation"))
     except NoEndpoint as missing:
-        return _stopped(Stop("router", READY, SERVICE_NOT_READY, str(missing), "ask isvc explain about that service"))
+        return _stopped(Stop(ROUTER, READY, SERVICE_NOT_READY, str(missing), "ask isvc explain about that service"))
     if observed.mode is DeploymentMode.STANDARD:
         children = tuple(_standard(observed, resolved, policies))
     elif observed.has_knative:
@@ -71,9 +70,9 @@ def _plan(observed: Observed) -> Plan:
     else:
         message = "It is not possible to use Knative deployment mode when Knative Services are not available"
         remedy = "install Knative Serving, or create the graph anew in Standard mode"
-        return _stopped(Stop("router", READY, KNATIVE_MISSING, message, remedy))
+        return _stopped(Stop(ROUTER, READY, KNATIVE_MISSING, message, remedy))
     other = Part("other mode", Retire("the graph is deployed in another mode"), others)
-    return Plan((Part("router", Want(children), kinds), other))
+    return Plan((Part(ROUTER, Want(children), kinds), other))
 
 
 def _stopped(stop: Stop) -> Plan:

@@ -19,7 +19,7 @@ from isvc.kube.conditions import ConditionSet, stamp
 from isvc.kube.objects import Object, dig, generation_of, name_of
 from isvc.kube.readiness import READY, is_observed
 from isvc.kube.resource import DEPLOYMENTS
-from isvc.serving import explanations
+from isvc.serving import explanations, shared_host
 from isvc.serving.explanations import Explanation, with_explanations
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
@@ -40,12 +40,34 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     if planned.stop is None:
         refusal = outcome.refusal
         events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
-        again = LOOK_FOR_LLM if observed.leads_to_llms and not is_stopped(observed.raw) else None
-        return Folded(_with_explanations(_folded(observed, outcome), observed.raw), events, again)
+        status = _with_shared_host(_folded(observed, outcome), observed)
+        return Folded(_with_explanations(status, observed.raw), events, _again(observed))
     stop, status = planned.stop, waiting(observed.raw, planned.stop, observed.now)
     if stop.reason == KNATIVE_MISSING:
         return Folded(status, (Event(WARNING, stop.reason, stop.message),), LOOK_FOR_KNATIVE)
     return Folded(status, again=LOOK_FOR_LLM if stop.reason == SERVICE_NOT_READY else None)
+
+
+def _again(observed: Observed) -> float | None:
+    """Returns when to look at what no watch reports."""
+    if observed.leads_to_llms and not is_stopped(observed.raw):
+        return LOOK_FOR_LLM
+    return None if observed.elder is None else shared_host.LOOK_FOR_MOVE
+
+
+def _with_shared_host(status: Object, observed: Observed) -> Object:
+    """Warns where an older service or graph has the same host; it affects no readiness."""
+    others = [each for each in status.get("conditions") or () if each["type"] != shared_host.CONDITION]
+    if observed.elder is None or not status.get("url"):
+        return {**status, "conditions": others} if others else status
+    warning = {
+        "type": shared_host.CONDITION,
+        "status": conditions.FALSE,
+        "severity": conditions.INFO,
+        "reason": shared_host.REASON,
+        "message": shared_host.describe(shared_host.place_of(observed.raw), observed.elder),
+    }
+    return {**status, "conditions": [*others, *_with_times([warning], observed.status, observed.now)]}
 
 
 def report_readiness(graph: Object, before: Object, after: Object) -> Iterable[Event]:

@@ -13,6 +13,7 @@ from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES, Resource
+from isvc.serving import shared_host
 from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
@@ -39,6 +40,7 @@ def controller(context: Context, environment: Environment) -> Controller:
 
     watches = (
         Watch(INFERENCE_GRAPHS, optional=True),
+        *shared_host.watch_places(INFERENCE_GRAPHS, cache),
         Watch(INFERENCE_SERVICES, on_change=graphs_of),
         Watch(SERVING_RUNTIMES, to=dependents_on(SERVING_RUNTIMES), when=spec_changed),
         Watch(
@@ -70,6 +72,7 @@ def reads(environment: Environment) -> tuple[Read, ...]:
     """What is read beyond what is watched, or not as it comes."""
     return (
         Read(INFERENCE_GRAPHS, indexers={BY_SERVICE: _services}, optional=True),
+        *shared_host.READS,
         Read(HORIZONTAL_POD_AUTOSCALERS),
         Read(SCALED_OBJECTS, optional=True),
         Read(SERVING_RUNTIMES),

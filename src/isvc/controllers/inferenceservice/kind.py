@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from isvc.api import InferenceService
 from isvc.api.annotations import FINALIZER
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES, TRAINED_MODELS
-from isvc.controllers.inferenceservice import shared_host
 from isvc.controllers.inferenceservice.builders import CHILDREN
 from isvc.controllers.inferenceservice.observe import Observer
 from isvc.controllers.inferenceservice.observed import Observed
@@ -18,9 +17,8 @@ from isvc.controllers.inferenceservice.status.report import fold, report_readine
 from isvc.engine.kind import Claim, Kind
 from isvc.engine.needs import Answers
 from isvc.engine.plan import Part, Plan, Reference, Retire, Stop
-from isvc.kube.conditions import find
 from isvc.kube.objects import Key, Object
-from isvc.serving import names
+from isvc.serving import names, shared_host
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
 
@@ -59,9 +57,8 @@ def _sources(observed: Observed, planned: Planned) -> Iterator[Reference]:
 
 
 def _doubts(observed: Observed, planned: Planned) -> Iterator[Stop]:
-    """Another service has the same host; two runtimes offer themselves alike, and the newer one was taken."""
-    if (shared := find(observed.status.get("conditions") or (), shared_host.CONDITION)) is not None:
-        yield Stop(INGRESS, shared_host.CONDITION, shared_host.REASON, shared["message"], shared_host.REMEDY)
+    """Another object has the same host; two runtimes offer themselves alike, and the newer one was taken."""
+    yield from shared_host.report_doubt(observed.raw, INGRESS)
     predictor, chosen = observed.service.spec.predictor, planned.runtime
     if predictor.model is None or chosen is None:
         return

@@ -13,20 +13,19 @@ from isvc.api.defaults.inferenceservice import default_stored
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
-    INFERENCE_SERVICES,
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
 from isvc.api.storagecontainer import ClusterStorageContainer
 from isvc.controllers.inferenceservice.builders import CHILDREN, INGRESS_KINDS
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.shared_host import elder_of, places_of
 from isvc.engine.needs import Answers, ServerVersion
 from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, ENDPOINT_SLICES, PODS, Resource
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
 from isvc.serving.runtimes import Runtime, Runtimes
+from isvc.serving.shared_host import elder_at_place_of
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL, SCALED_OBJECTS
 from isvc.serving.workload.scalers import INDEX, find_away
 from isvc.toolkit.cache import OWNER, Reader
@@ -36,7 +35,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SERVICE_INDEX: Final = "service"
-PLACE_INDEX: Final = "place"
 _OPTIONAL_CHILDREN: Final = CHILDREN & OPTIONAL
 
 
@@ -75,17 +73,11 @@ class Observer:
             ca_bundle=reader.get(CONFIG_MAPS, bundle, system_namespace) if bundle else None,
             server_version=answers[ServerVersion()] if storage.oci_mode == "native" else None,
             environment=self._environment,
-            elder=self._elder_of(raw),
+            elder=elder_at_place_of(raw, reader),
             away=find_away(lambda scaler: reader.by_index(ENDPOINT_SLICES, INDEX, scaler)),
             answers=answers,
             now=now,
         )
-
-    def _elder_of(self, raw: Object) -> Key | None:
-        others = (
-            self._reader.get(INFERENCE_SERVICES, key.name, key.namespace) for key in others_at_place(raw, self._reader)
-        )
-        return elder_of(raw, [other for other in others if other is not None])
 
     def models_of(self, raw: Object) -> list[Object]:
         """Returns the TrainedModels that name the service, which go with it."""
@@ -93,12 +85,6 @@ class Observer:
             return []
         models = self._reader.list(TRAINED_MODELS, namespace_of(raw))
         return [model for model in models if labels_of(model).get("inferenceservice") == name_of(raw)]
-
-
-def others_at_place(service: Object, reader: Reader) -> list[Key]:
-    """Returns the other services that report the same host and path."""
-    found = (key for place in places_of(service) for key in reader.keys(INFERENCE_SERVICES, PLACE_INDEX, place))
-    return [key for key in found if key != Key.of(service)]
 
 
 class _Parsed(Generic[T]):

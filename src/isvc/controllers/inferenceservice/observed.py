@@ -12,7 +12,7 @@ from isvc.api.annotations import DISABLE_AUTO_UPDATE, is_stopped
 from isvc.api.modes import DeploymentMode, mode_of
 from isvc.engine import kind as engine
 from isvc.kube.conditions import is_true
-from isvc.kube.objects import Key, Object, annotations_of, dig, without
+from isvc.kube.objects import Object, annotations_of, dig, without
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
@@ -29,7 +29,8 @@ class Observed(engine.Observed):
     """`raw` is the object and `service` the same, typed; `live` and `pods` are what runs for it.
 
     `served` are the optional kinds that this cluster has. `server_version` is (major, minor), known only where it
-    matters. `elder` is an older service that reports the same host. `away` are those of KEDA that do not run.
+    matters. `elder` names an older service or graph that reports the same host. `away` are those of KEDA that do not
+    run.
     """
 
     service: InferenceService
@@ -42,7 +43,7 @@ class Observed(engine.Observed):
     ca_bundle: Object | None = None
     server_version: tuple[str, str] | None = None
     environment: Environment = field(default_factory=Environment)
-    elder: Key | None = None
+    elder: str | None = None
     away: frozenset[str] = frozenset()
 
     @property

@@ -15,8 +15,7 @@ from isvc.api.resources import (
 from isvc.controllers.inferenceservice.affected import Affected
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.controllers.inferenceservice.kind import make_kind
-from isvc.controllers.inferenceservice.observe import PLACE_INDEX, SERVICE_INDEX, others_at_place
-from isvc.controllers.inferenceservice.shared_host import places_of
+from isvc.controllers.inferenceservice.observe import SERVICE_INDEX
 from isvc.controllers.inferenceservice.status.model import NOT_CREATED
 from isvc.engine.dependents import Dependents
 from isvc.engine.reconciler import Reconciler
@@ -32,6 +31,7 @@ from isvc.kube.resource import (
     SERVICES,
     Resource,
 )
+from isvc.serving import shared_host
 from isvc.serving.annotations import SERVICE
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
@@ -72,7 +72,7 @@ def reads(environment: Environment) -> tuple[Read, ...]:
     return (
         Read(PODS, labels=SERVICE, transform=_pod_status, indexers={SERVICE_INDEX: _service_of_pod}),
         Read(CONFIG_MAPS, namespace=environment.system_namespace),
-        Read(INFERENCE_SERVICES, indexers={PLACE_INDEX: places_of}),
+        *shared_host.READS,
         Read(POD_DISRUPTION_BUDGETS, labels=SERVICE),
         Read(REFERENCE_GRANTS, labels=",".join(f"{key}={value}" for key, value in GRANTS.items()), optional=True),
         Read(HORIZONTAL_POD_AUTOSCALERS),  # repaired, but their changes trigger nothing
@@ -97,7 +97,7 @@ def _watches(reader: Reader, affected: Affected, dependents: Dependents) -> Sequ
 
     return (
         Watch(INFERENCE_SERVICES),
-        Watch(INFERENCE_SERVICES, to=lambda service: others_at_place(service, reader), past=False),
+        *shared_host.watch_places(INFERENCE_SERVICES, reader),
         Watch(DEPLOYMENTS, to=owner),
         Watch(SERVICES, to=owner),
         Watch(KNATIVE_SERVICES, to=owner, optional=True),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.api.modes import DeploymentMode
-from isvc.controllers.inferenceservice import shared_host
 from isvc.controllers.inferenceservice.builders import Builders, builders_of
 from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import (
@@ -37,7 +36,7 @@ from isvc.engine.outcome import Outcome, Taken
 from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-from isvc.serving import names
+from isvc.serving import names, shared_host
 from isvc.serving.storage.image_volumes import CONDITION, image_volume_problem
 from isvc.serving.workload.sleep import ASLEEP, WAKING
 
@@ -114,7 +113,7 @@ def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
 
 
 def _report_shared_host(edit: StatusEdit, observed: Observed) -> None:
-    """Warns where an older service has the same host; it affects no readiness."""
+    """Warns where an older service or graph has the same host; it affects no readiness."""
     if observed.elder is None or observed.stopped:
         edit.conditions.clear(shared_host.CONDITION)
     else:

@@ -17,13 +17,13 @@ from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Stop
 from isvc.kube.conditions import UNKNOWN, find, is_true
 from isvc.kube.objects import Object, dig, name_of
+from isvc.serving.shared_host import LOOK_FOR_MOVE
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 from isvc.serving.workload.scalers import SCALING_READY
 from isvc.serving.workload.sleep import LOOK_AGAIN, WAKING
 
 LOOK_FOR_KNATIVE: Final = 5.0  # no watch reports that it was installed
 WAIT_FOR_MODEL_MESH: Final = 3.0
-LOOK_FOR_MOVE: Final = 60.0  # of an older service from the host that both have
 
 
 def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Folded:

@@ -1,0 +1,87 @@
+"""Two objects with one host: `{{ .Name }}-{{ .Namespace }}` makes the same of `a-b` in `c` and of `a` in `b-c`.
+
+Which of them a request reaches is up to the ingress. The younger one, service or graph, says so in a condition that
+affects no readiness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final
+
+from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES
+from isvc.engine.plan import Stop
+from isvc.kube.conditions import conditions_of, find
+from isvc.kube.objects import Key, Object, dig, uid_of
+from isvc.kube.resource import Resource
+from isvc.toolkit.cache import Reader
+from isvc.toolkit.controller import Watch
+from isvc.toolkit.reads import Read
+
+CONDITION: Final = "HostUnique"
+REASON: Final = "HostConflict"
+REMEDY: Final = "rename one of them, or make ingress.domainTemplate keep name and namespace apart"
+LOOK_FOR_MOVE: Final = 60.0  # of an older one from the host that both have
+_INDEX: Final = "place"
+
+
+def place_of(obj: Object) -> str:
+    """Returns host and path of the URL that an object reports; "" as long as it has none."""
+    return str(dig(obj, "status", "url") or "").partition("://")[2].removesuffix("/")
+
+
+def _places_of(obj: Object) -> Iterable[str]:
+    return (place,) if (place := place_of(obj)) else ()
+
+
+READS: Final = (
+    Read(INFERENCE_SERVICES, indexers={_INDEX: _places_of}),
+    Read(INFERENCE_GRAPHS, indexers={_INDEX: _places_of}, optional=True),
+)
+"""What has to be read to find those of one host."""
+
+
+def watch_places(resource: Resource, reader: Reader) -> tuple[Watch, ...]:
+    """Returns what brings objects of a kind to be reconciled when another one changes at their place, or leaves it."""
+    return tuple(
+        Watch(read.resource, to=partial(_others_at_place, resource, reader, read), optional=read.optional, past=False)
+        for read in READS
+    )
+
+
+def _others_at_place(resource: Resource, reader: Reader, read: Read, changed: Object) -> list[Key]:
+    itself = Key.of(changed) if resource == read.resource else None
+    return [key for key in _keys_at_place(changed, resource, reader) if key != itself]
+
+
+def _keys_at_place(obj: Object, resource: Resource, reader: Reader) -> Iterator[Key]:
+    for place in _places_of(obj):
+        yield from reader.keys(resource, _INDEX, place)
+
+
+def elder_at_place_of(obj: Object, reader: Reader) -> str | None:
+    """Names the oldest object at the place of this one, unless it is this one: `InferenceGraph default/a`."""
+    found = (
+        (read.resource, other)
+        for read in READS
+        for key in _keys_at_place(obj, read.resource, reader)
+        if (other := reader.get(read.resource, key.name, key.namespace)) is not None
+    )
+    kind, oldest = min(found, key=lambda each: _seniority(each[1]), default=(None, obj))
+    return None if kind is None or uid_of(oldest) == uid_of(obj) else f"{kind.kind} {Key.of(oldest)}"
+
+
+def describe(place: str, elder: str) -> str:
+    """Returns what is said of an object whose place an older one has, too."""
+    return f"{elder}, which is older, has the address {place}, too: requests may reach either"
+
+
+def report_doubt(obj: Object, part: str) -> Iterator[Stop]:
+    """Yields what the condition says, for those who ask what may surprise about an object."""
+    if (shared := find(conditions_of(obj), CONDITION)) is not None:
+        yield Stop(part, CONDITION, REASON, shared["message"], REMEDY)
+
+
+def _seniority(obj: Object) -> tuple[str, str]:
+    return str(dig(obj, "metadata", "creationTimestamp") or ""), uid_of(obj)
