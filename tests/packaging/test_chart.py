@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,8 @@ from isvc.serving.storage.init_container import init_container
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 CHARTS = ROOT / "charts"
+DIGEST = f"sha256:{'0' * 64}"
+CUDA = "ghcr.io/llm-d/llm-d-cuda"
 EVERYTHING = [f"monitoring.{each}=true" for each in ("serviceMonitor", "prometheusRule", "dashboard")] + [
     "networkPolicy.enabled=true",
     "priorityClass.create=true",
@@ -81,7 +83,7 @@ def test_charts_are_sound():
             "manager.serviceAnnotations.note=said",
             "manager.extraEnv[0].name=A",
             "manager.extraEnv[0].value=b",
-            f"image.digest=sha256:{'0' * 64}",
+            f"image.digest={DIGEST}",
             "webhooks.clients.configMap=kube-root-ca.crt",
             "webhooks.clients.names[0]=apiserver",
             "podSecurityContext.runAsUser=7",
@@ -91,6 +93,8 @@ def test_charts_are_sound():
             "gateway.className=envoy",
             "networkPolicy.enabled=true",
             "networkPolicy.webhooksFrom[0].ipBlock.cidr=10.0.0.0/28",
+            f"runtimes.digests.kserve-sklearnserver={DIGEST}",
+            f"presets.digests.{CUDA.replace('.', chr(92) + '.')}={DIGEST}",
         ],
         ["manager.metricsSecure=false", "monitoring.podMonitor=true"],
         ["podPrograms.agent=kserve", "podPrograms.storageInitializer=kserve", "config.sections.router.image=mine"],
@@ -127,7 +131,7 @@ def test_a_platform_places_its_own_on_pods_and_services():
     own = {"podLabels": {"team": "ml", "control-plane": "stolen"}, "podAnnotations": {"note": "said"}}
     env = [{"name": "A", "value": "b"}]
     given = {**own, "serviceAnnotations": {"note": "said"}, "extraEnv": env}
-    made = chart.render("serving", {"manager": given, "llmisvc": given, "image": {"digest": f"sha256:{'0' * 64}"}})
+    made = chart.render("serving", {"manager": given, "llmisvc": given, "image": {"digest": DIGEST}})
     for each in made:
         if each["kind"] == "Deployment":
             template = each["spec"]["template"]
@@ -136,11 +140,35 @@ def test_a_platform_places_its_own_on_pods_and_services():
             assert (labels["team"], template["metadata"]["annotations"]["note"]) == ("ml", "said")
             [container] = template["spec"]["containers"]
             assert env[0] in container["env"]
-            assert container["image"] == f"isvc@sha256:{'0' * 64}"
+            assert container["image"] == f"isvc@{DIGEST}"
             assert not {"runAsUser", "runAsGroup", "fsGroup"} & {*template["spec"]["securityContext"]}
             assert each["metadata"]["labels"]["helm.sh/chart"].startswith("isvc-")
         if each["kind"] == "Service":
             assert each["metadata"]["annotations"]["note"] == "said"
+
+
+def test_images_of_runtimes_and_presets_are_pinned_by_digest():
+    """All of a runtime, whose containers have one image, and one image in all presets; others keep their tags."""
+    pinned = {"kserve-huggingfaceserver-multinode": DIGEST, "kserve-mlserver": DIGEST}
+    rendered = chart.render("serving", {"runtimes": {"digests": pinned}, "presets": {"digests": {CUDA: DIGEST}}})
+    of = {name_of(each): [*_images(each["spec"])] for each in rendered if each["apiVersion"].startswith("serving.")}
+    assert of["kserve-huggingfaceserver-multinode"] == [f"kserve/huggingfaceserver@{DIGEST}"] * 2
+    assert of["kserve-mlserver"] == [f"docker.io/seldonio/mlserver@{DIGEST}"]
+    assert of["kserve-huggingfaceserver"] == ["kserve/huggingfaceserver:v0.20.0"]
+    servers = [image for images in of.values() for image in images if image.startswith(CUDA)]
+    assert servers
+    assert {*servers} == {f"{CUDA}@{DIGEST}"}
+
+
+def _images(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(image := value.get("image"), str):
+            yield image
+        for each in value.values():
+            yield from _images(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _images(each)
 
 
 def test_metrics_are_where_scrape_jobs_of_kserve_look():
@@ -159,12 +187,17 @@ def test_metrics_are_where_scrape_jobs_of_kserve_look():
     assert {"name": "metrics", "containerPort": 8443} in container["ports"]
 
 
-@pytest.mark.parametrize("known", ["exclude", "mode"])
+@pytest.mark.parametrize("known", ["runtimes", "images of presets", "mode"])
 def test_what_the_schema_takes_is_what_there_is(known: str):
     schema = json.loads((CHARTS / "isvc" / "values.schema.json").read_text())["properties"]
-    if known == "exclude":
-        shipped = {name_of(each) for each in shipped_runtimes()}
-        assert {*schema["runtimes"]["properties"]["exclude"]["items"]["enum"]} == shipped
+    if known == "runtimes":
+        shipped, choices = {name_of(each) for each in shipped_runtimes()}, schema["runtimes"]["properties"]
+        assert {*choices["exclude"]["items"]["enum"]} == shipped
+        assert {*choices["digests"]["propertyNames"]["enum"]} == shipped
+    elif known == "images of presets":
+        files = (CHARTS / "isvc" / "files" / "presets").iterdir()
+        images = {image.split(":")[0] for path in files for image in _images(yaml.safe_load(path.read_text()))}
+        assert {*schema["presets"]["properties"]["digests"]["propertyNames"]["enum"]} == images
     else:
         deploy = schema["config"]["properties"]["sections"]["properties"]["deploy"]["properties"]
         assert {*deploy["defaultDeploymentMode"]["enum"]} == {*DeploymentMode, *OLD_SPELLINGS}
@@ -204,7 +237,9 @@ def test_plain_manifests_for_some_namespaces_are_those_of_the_chart(tmp_path: Pa
 
 
 def test_plain_kinds_are_those_of_the_chart_and_always_convert():
-    compare_kinds("certificates.source=cert-manager", "certificates.caBundle=QUJD", "minimal=true")
+    compare_kinds(
+        "certificates.source=cert-manager", "certificates.caBundle=QUJD", "minimal=true", "inferenceExtension=true"
+    )
 
 
 def compare_kinds(*values: str) -> None:

@@ -16,7 +16,7 @@ from isvc.serving.environment import SYSTEM_NAMESPACE
     "--crds",
     "kinds",
     is_flag=True,
-    help="Print the kinds instead, with the values of the chart isvc-crds: certificates, minimal.",
+    help="Print the kinds instead, with the values of the chart isvc-crds.",
 )
 @click.option(
     "-f",
@@ -39,6 +39,7 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
 
     from isvc.cli import chart
     from isvc.kube.go_yaml import dump
+    from isvc.local.install.third_party import inference_extension_crds
     from isvc.programs import cluster_manifests
 
     chosen: dict[str, Any] = {}
@@ -46,11 +47,15 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
         chosen = chart.merge_values(chosen, each or {})
     try:
         if kinds:
-            minimal = chosen.pop("minimal", False) is True
+            minimal, extension = (chosen.pop(name, False) is True for name in ("minimal", "inferenceExtension"))
             certificates = chart.complete_values(chosen)["certificates"]
             certificate = "llmisvc-serving-cert" if certificates["source"] == "cert-manager" else ""
             objects = cluster_manifests.kinds(
-                namespace, certificate=certificate, authority=certificates["caBundle"], minimal=minimal
+                namespace,
+                certificate=certificate,
+                authority=certificates["caBundle"],
+                minimal=minimal,
+                others=inference_extension_crds() if extension else (),
             )
         else:
             objects = chart.render(namespace, chosen)

@@ -5,7 +5,7 @@ The API server reaches the managers through their Services.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -61,14 +61,22 @@ _NEVER_UPDATED: Final = frozenset({JOBS, PERSISTENT_VOLUME_CLAIMS})  # Kubernete
 PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM, localmodel_manager.PROGRAM)
 
 
-def kinds(namespace: str, *, certificate: str = "", authority: str = "", minimal: bool = False) -> list[Object]:
-    """Returns the CRDs, described; those of several versions always with the webhook that converts them.
+def kinds(
+    namespace: str,
+    *,
+    certificate: str = "",
+    authority: str = "",
+    minimal: bool = False,
+    others: Iterable[Object] = (),
+) -> list[Object]:
+    """Returns the CRDs, described, and other projects'; ours of several versions with the webhook that converts them.
 
     A minimal one takes any spec, which the webhook and the controller look at instead of the API server.
 
     The API server trusts the webhook by the authority of a Certificate of cert-manager's, by one that is given (PEM in
     base64), or by one that a manager writes later.
     """
+    made = (*crds(described=True), *others)
     webhooks = {
         name: conversion
         for program in PROGRAMS
@@ -79,7 +87,7 @@ def kinds(namespace: str, *, certificate: str = "", authority: str = "", minimal
         _annotate({**crd, "spec": {**crd["spec"], "conversion": webhooks[name_of(crd)]}}, KEPT | injected)
         if name_of(crd) in webhooks
         else _annotate(crd, KEPT)
-        for crd in (map(_open, crds(described=True)) if minimal else crds(described=True))
+        for crd in (map(_open, made) if minimal else made)
     ]
 
 

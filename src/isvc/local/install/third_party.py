@@ -1,7 +1,8 @@
 """Kinds of other projects that services are made of: routes, gateways, inference pools, groups of pods.
 
 A `spec` that LLMInferenceServices embed is checked by its project's schema. Of others the types are checked of what
-controllers here read; the rest is taken as it comes. A cluster gets these kinds from the projects themselves.
+controllers here read; the rest is taken as it comes. A cluster gets these kinds from the projects themselves, or
+those of the inference extension from our chart, for who asks for them.
 """
 
 from __future__ import annotations
@@ -121,7 +122,45 @@ _GROUPS: Final = _object(
     ),
 )
 
+_POOL_REFERENCE: Final = _object(
+    ["name"],
+    group={**_TEXT, "default": INFERENCE_POOLS.group},
+    kind={**_TEXT, "default": INFERENCE_POOLS.kind},
+    name=_TEXT,
+)
+_OBJECTIVES: Final = Resource("llm-d.ai", "v1alpha2", "inferenceobjectives", "InferenceObjective")
+_REWRITES: Final = Resource("llm-d.ai", "v1alpha2", "inferencemodelrewrites", "InferenceModelRewrite")
+_POOL_COLUMN: Final = ("Inference Pool", "string", ".spec.poolRef.name")
+
+_POOLS: Final = (
+    _Kind(
+        INFERENCE_POOLS,
+        short_names=("infpool",),
+        columns=(_AGE,),
+        spec="inference.networking.k8s.io/InferencePoolSpec",
+    ),
+    _Kind(
+        INFERENCE_POOLS_V1ALPHA2,
+        short_names=("xinfpool",),
+        columns=(_AGE,),
+        spec="inference.networking.x-k8s.io/InferencePoolSpec",
+    ),
+)
+_OF_SCHEDULERS: Final = (
+    _Kind(
+        _OBJECTIVES,
+        columns=(_POOL_COLUMN, ("Priority", "string", ".spec.priority"), _AGE),
+        checked=_object(["poolRef"], poolRef=_POOL_REFERENCE, priority={"type": "integer"}),
+    ),
+    _Kind(
+        _REWRITES,
+        columns=(_POOL_COLUMN, _AGE),
+        checked=_object(["poolRef", "rules"], poolRef=_POOL_REFERENCE, rules={"type": "array", "items": _OPEN}),
+    ),
+)
+"""What the schedulers of llm-d watch beside pools, and do not start without."""
 _KINDS: Final = (
+    *_POOLS,
     _Kind(
         HTTP_ROUTES,
         columns=(("Hostnames", "string", ".spec.hostnames"), _AGE),
@@ -150,18 +189,6 @@ _KINDS: Final = (
         other_versions=("v1beta1",),
     ),
     _Kind(REFERENCE_GRANTS, short_names=("refgrant",), columns=(_AGE,), checked=_GRANT, other_versions=("v1",)),
-    _Kind(
-        INFERENCE_POOLS,
-        short_names=("infpool",),
-        columns=(_AGE,),
-        spec="inference.networking.k8s.io/InferencePoolSpec",
-    ),
-    _Kind(
-        INFERENCE_POOLS_V1ALPHA2,
-        short_names=("xinfpool",),
-        columns=(_AGE,),
-        spec="inference.networking.x-k8s.io/InferencePoolSpec",
-    ),
     _Kind(
         SCALED_OBJECTS,
         short_names=("so",),
@@ -238,6 +265,11 @@ def third_party_crds() -> Iterator[Object]:
     return map(_crd, _KINDS)
 
 
+def inference_extension_crds() -> Iterator[Object]:
+    """Yields the kinds of the Gateway API's inference extension and of llm-d that schedulers of services need."""
+    return map(_crd, (*_POOLS, *_OF_SCHEDULERS))
+
+
 def _crd(kind: _Kind) -> Object:
     resource = kind.resource
     return {
@@ -246,7 +278,7 @@ def _crd(kind: _Kind) -> Object:
         "metadata": {
             "name": str(resource),
             # Kubernetes asks for this annotation on every kind of a group below k8s.io.
-            "annotations": {"api-approved.kubernetes.io": "unapproved, of isvc for use on one machine"},
+            "annotations": {"api-approved.kubernetes.io": "unapproved, of isvc, with the project's schema of its spec"},
         },
         "spec": {
             "group": resource.group,
