@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -223,12 +224,15 @@ def _inode(path: Path) -> int | None:
 
 
 def _write_through(folder: Path) -> None:
-    """Waits until everything is on the disk, so that a loss of power leaves it."""
+    """Waits until everything is on the disk, so that a loss of power leaves it.
+
+    A Job may leave pipes and sockets, which would make us wait, and files that only its user can open.
+    """
     for parent, _, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            if not path.is_symlink():
-                _sync(path)
+        for path in (Path(parent, name) for name in names):
+            if stat.S_ISREG(path.lstat().st_mode):
+                with suppress(PermissionError):
+                    _sync(path)
         _sync(Path(parent))
 
 

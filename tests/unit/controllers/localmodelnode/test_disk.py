@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,17 @@ def test_a_download_becomes_a_model_in_one_step(disk: Disk):
     assert (stock.complete[KEY].seconds, stock.complete[KEY].attempts) == (1.5, 2)
     assert (disk.root / final_path(KEY) / "tokenizer" / "vocabulary").read_text() == "words"
     assert stock.incoming == {}
+
+
+def test_what_a_job_leaves_beside_files_stops_nothing(disk: Disk):
+    fill(disk)
+    folder = disk.root / incoming_path(KEY)
+    os.mkfifo(folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.fspath(folder / "socket"))
+    (folder / "nowhere").symlink_to("/does/not/exist")
+    disk.complete(KEY, 1.5, 2)
+    assert KEY in disk.take_stock().complete
 
 
 def test_any_user_may_fill_a_download_and_none_but_ours_may_change_a_model(disk: Disk):
