@@ -234,7 +234,8 @@ async def serve_envoy(port: int, http1: int, http2: int) -> None:
     from isvc.kube.objects import Key
     from isvc.kube.resource import ENDPOINT_SLICES, SERVICES
     from isvc.local.gateway.backends import Target
-    from isvc.local.gateway.gateway import Gateway, Settings
+    from isvc.local.gateway.envoy.bootstrap import Settings
+    from isvc.local.gateway.gateway import Gateway
     from isvc.local.gateway.watching import READS
     from isvc.local.node.processes.process import Reaper
     from isvc.toolkit.cache.memory import MemoryReader

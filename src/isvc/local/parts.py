@@ -18,8 +18,8 @@ from isvc.local.choices import Choices
 from isvc.local.control_plane import ControlPlane, logs_of, parts_of
 from isvc.local.controllers import controllers, gateways, inference_pools
 from isvc.local.gateway.endpoints.endpoint import Endpoint
-from isvc.local.gateway.envoy.listeners import TERMINAL, Front
-from isvc.local.gateway.gateway import Gateway, Settings
+from isvc.local.gateway.envoy.bootstrap import TERMINAL, Front, Settings
+from isvc.local.gateway.gateway import Gateway
 from isvc.local.gateway.tls import Certificates
 from isvc.local.gateway.unready import why_unready
 from isvc.local.gateway.watching import Watcher

@@ -11,10 +11,10 @@ import orjson
 import re2
 
 from isvc.local.gateway.endpoints.endpoint import Endpoint
-from isvc.local.gateway.envoy.listeners import ACTIVE
 from isvc.wire.http1.client_connection import ClientConnection
 
 _SECONDS: Final = 5.0
+_IN_FLIGHT: Final = "http.gateway.downstream_rq_active"
 
 
 class Admin:
@@ -52,7 +52,7 @@ class Admin:
 
     async def in_flight(self) -> int:
         """Returns how many requests are being answered."""
-        text = await self.get(f"/stats?filter=^{ACTIVE}$")
+        text = await self.get(f"/stats?filter=^{_IN_FLIGHT}$")
         return int(text.rpartition(b":")[2] or 0)
 
 

@@ -9,7 +9,6 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import getproxies
@@ -24,10 +23,8 @@ from isvc.local.gateway.admin import Admin
 from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.endpoints.services import READY_IN_SLICE
-from isvc.local.gateway.envoy import listeners, outside
-from isvc.local.gateway.envoy.bootstrap import ADMIN_SOCKET, AGAIN_SOCKET, OWN_SOCKET, bootstrap
-from isvc.local.gateway.envoy.listeners import Front
-from isvc.local.gateway.envoy.types import Json
+from isvc.local.gateway.envoy import outside
+from isvc.local.gateway.envoy.bootstrap import ADMIN_SOCKET, OWN_SOCKET, TERMINAL, Settings, bootstrap
 from isvc.local.gateway.login import Login
 from isvc.local.gateway.process import WORKERS, EnvoyProcess
 from isvc.local.gateway.processor import server as processor_server
@@ -51,17 +48,6 @@ _SECONDS_TO_END: Final = 5.0
 _LONGEST_SOCKET: Final = 100  # characters of a path that the kernel takes
 _LOOK: Final = 0.02
 _NO_LIMIT: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the user of `isvc up` asked for, and the ports that were found."""
-
-    port: int
-    pods_port: int
-    tls_port: int | None = None
-    front: Front = field(default_factory=Front)
-    sandbox: bool = False
 
 
 class Gateway:
@@ -106,8 +92,10 @@ class Gateway:
         self._server.add_insecure_port(f"unix:{self._folder / OWN_SOCKET}")
         await self._server.start()
         addresses = await self._open_spares()
-        to_terminal = self._settings.front.access_log == listeners.TERMINAL
-        self.envoy.start(self._bootstrap(addresses), shares_terminal=to_terminal)
+        proxy = self._proxies.get("http", "")
+        configuration = bootstrap(self._settings, addresses, login=self.login.header, proxy=proxy)
+        to_terminal = self._settings.front.access_log == TERMINAL
+        self.envoy.start(configuration, shares_terminal=to_terminal)
         self._spares.stand_by(self.envoy.child, self._takes_requests)
         self._tasks = [asyncio.create_task(self.publisher.run()), asyncio.create_task(self.xds.keep_renewing())]
 
@@ -171,19 +159,6 @@ class Gateway:
         for address, port in (*wanted, ("127.0.0.1", self._settings.pods_port)):
             await self._spares.open(address, port)
         return addresses
-
-    def _bootstrap(self, addresses: list[str]) -> Json:
-        settings = self._settings
-        found = [
-            listeners.front(addresses, settings.port, settings.front),
-            listeners.again(AGAIN_SOCKET, settings.front),
-            listeners.for_pods(
-                settings.pods_port, self.login.header, sandboxed=settings.sandbox, limits=settings.front.limits
-            ),
-        ]
-        if settings.tls_port is not None:
-            found.append(listeners.with_tls(addresses, settings.tls_port, settings.front))
-        return bootstrap(found, proxy=self._proxies.get("http", ""))
 
     async def traffic(self) -> Mapping[Key, Traffic]:
         """Returns what goes to Services directly; nothing while Envoy is away."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from isvc.local.gateway.envoy.logs import STAT_PREFIX
+from isvc.local.gateway.envoy.types import STAT_PREFIX
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 QUERY: Final = f"/stats/prometheus?filter=^({STAT_PREFIX}\\.(requests|response_bytes|request_duration)|http\\.)"

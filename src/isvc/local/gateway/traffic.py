@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from isvc.kube.objects import Key
-from isvc.local.gateway.envoy.logs import STAT_PREFIX
+from isvc.local.gateway.envoy.types import STAT_PREFIX
 
 QUERY: Final = rf"/stats?format=json&filter=^({STAT_PREFIX}\.direct|cluster\..*\.upstream_rq_active)"
 _NAME: Final = re.compile(

@@ -16,8 +16,8 @@ from tests.ports import free_port
 from isvc.kube.objects import Key, Object, name_of
 from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL, SERVICES
 from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE
-from isvc.local.gateway.envoy.listeners import Front, Limits
-from isvc.local.gateway.gateway import Gateway, Settings
+from isvc.local.gateway.envoy.bootstrap import Front, Limits, Settings
+from isvc.local.gateway.gateway import Gateway
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.watching import READS
 from isvc.local.node.processes.process import Reaper

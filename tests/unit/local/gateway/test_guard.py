@@ -9,7 +9,7 @@ from aiohttp import web
 from tests.unit.local.gateway.conftest import running_gateway
 from tests.unit.local.gateway.raw import exchange, named
 
-from isvc.local.gateway.envoy.listeners import Front
+from isvc.local.gateway.envoy.bootstrap import Front
 from isvc.local.gateway.login import Login
 
 

@@ -15,7 +15,7 @@ from tests.unit.local.gateway.frames import PSEUDO, RawClient, raw_client, statu
 from tests.unit.local.gateway.grpc_echo import echoing
 from tests.unit.local.gateway.raw import Backend, exchange, named
 
-from isvc.local.gateway.envoy.listeners import Front, Limits
+from isvc.local.gateway.envoy.bootstrap import Front, Limits
 from isvc.serving.workload.service import H2C
 
 

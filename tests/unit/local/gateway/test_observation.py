@@ -12,7 +12,7 @@ from tests.unit.local.gateway.grpc_echo import channel_to, echoing
 from tests.unit.local.gateway.raw import exchange, named
 from tests.waiting import until
 
-from isvc.local.gateway.envoy.listeners import Front
+from isvc.local.gateway.envoy.bootstrap import Front
 from isvc.serving.workload.service import H2C
 
 

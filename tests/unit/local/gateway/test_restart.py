@@ -16,7 +16,7 @@ from tests.unit.local.gateway.raw import named
 from tests.waiting import until
 
 from isvc.local.child import DidNotStart
-from isvc.local.gateway.envoy.listeners import Front
+from isvc.local.gateway.envoy.bootstrap import Front
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -11,7 +11,7 @@ from tests.fuzzing import budget
 from tests.unit.local.gateway.conftest import running_gateway, running_sites
 from tests.unit.local.gateway.raw import Backend, exchange, named
 
-from isvc.local.gateway.envoy.listeners import Front, Limits
+from isvc.local.gateway.envoy.bootstrap import Front, Limits
 
 
 async def read_all(port: int, request: bytes) -> bytes:

@@ -17,7 +17,7 @@ from cryptography import x509
 from tests.ports import free_port
 from tests.unit.local.gateway.conftest import Cluster, running_gateway, running_sites
 
-from isvc.local.gateway.envoy.listeners import Front
+from isvc.local.gateway.envoy.bootstrap import Front
 from isvc.local.gateway.envoy.messages import Secret
 from isvc.local.gateway.tls import Certificates
 

@@ -1,92 +1,100 @@
-"""What Envoy starts with: its ports, where it asks for the rest, and how much it may use."""
+"""What Envoy starts with: `bootstrap.yaml`, and the values in it that differ from start to start."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from string import Template
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from isvc.local.gateway.envoy import logs, outside
-from isvc.local.gateway.envoy.listeners import ACTIVE
-from isvc.local.gateway.envoy.types import ADS, AGAIN, OWN_CLUSTER, Json, typed
+import orjson
+
+from isvc.kube.go_yaml import load_all
+from isvc.local.gateway.envoy.guard import foreign_policies
+from isvc.local.gateway.envoy.replies import local_replies
+from isvc.local.gateway.envoy.types import Json
 
 ADMIN_SOCKET: Final = "admin.sock"
 OWN_SOCKET: Final = "isvc.sock"
-AGAIN_SOCKET: Final = "again.sock"
-_MOST_CONNECTIONS: Final = 20_000
-_LARGEST_HEAP: Final = 2 << 30
-_LARGEST_PATTERN: Final = 100_000  # what RE2 makes of an expression
-# All other statistics are not even made: each cluster would have dozens.
-_STATISTICS: Final = [
-    {"prefix": logs.STAT_PREFIX},
-    {"exact": ACTIVE},
-    {"safe_regex": {"regex": r"cluster\..*\.upstream_rq_active"}},
-]
+TERMINAL: Final = "/dev/stdout"
 
 
-def bootstrap(listeners: Iterable[Json], *, proxy: str = "") -> Json:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long clients may take, in seconds."""
+
+    headers: float = 75.0  # to send a request's
+    idle: float = 300.0  # between two requests
+    stream: float = 3600.0  # without a byte in either direction, while a server thinks
+    flush: float = 75.0  # to take the end of an answer
+    close: float = 1.0  # to end a connection themselves that is ended for what they did
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What all listeners for people share."""
+
+    allowed_origins: tuple[str, ...] = ()
+    access_log: str = ""  # a file; /dev/stdout for the terminal
+    access_log_json: bool = False
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user of `isvc up` asked for, and the ports that were found."""
+
+    port: int
+    pods_port: int
+    tls_port: int | None = None
+    front: Front = field(default_factory=Front)
+    sandbox: bool = False
+
+
+def bootstrap(settings: Settings, addresses: Sequence[str], *, login: str, proxy: str = "") -> Json:
     """Returns the configuration of a process whose working directory has the sockets.
 
-    `proxy` is what this machine's environment asks for as the way to hosts outside.
+    `login` is what pods send as Proxy-Authorization, `proxy` the way to hosts outside that this machine's environment
+    asks for.
     """
-    stream = {"api_type": "DELTA_GRPC", "transport_api_version": "V3"}
-    own = {"envoy_grpc": {"cluster_name": OWN_CLUSTER}}
-    return {
-        "node": {"id": "gateway", "cluster": "isvc"},
-        "admin": {"address": {"pipe": {"path": ADMIN_SOCKET, "mode": 0o600}}},
-        "dynamic_resources": {"ads_config": {**stream, "grpc_services": [own]}, "cds_config": ADS},
-        "static_resources": {"listeners": [*listeners], "clusters": [*_own_clusters(), *outside.clusters(proxy)]},
-        "stats_config": {
-            "stats_matcher": {"inclusion_list": {"patterns": _STATISTICS}},
-            "histogram_bucket_settings": [{"match": {"prefix": logs.STAT_PREFIX}, "buckets": logs.BUCKETS}],
-        },
-        "stats_flush_interval": "1s",  # how old the durations of requests may be
-        "layered_runtime": {
-            "layers": [
-                {"name": "isvc", "static_layer": {"re2": {"max_program_size": {"error_level": _LARGEST_PATTERN}}}}
-            ]
-        },
-        "overload_manager": _overload_manager(),
+    front, outside = settings.front, urlsplit(proxy)
+    policies = foreign_policies(front.allowed_origins)
+    style = "json" if front.access_log_json else "text"
+    address, *others = (_address(each, settings.port) for each in addresses)
+    tls_address, *tls_others = (_address(each, settings.tls_port or 0) for each in addresses)
+    values = {
+        "front_address": address,
+        "front_others": [{"address": each} for each in others],
+        "tls_address": tls_address,
+        "tls_others": [{"address": each} for each in tls_others],
+        "pods_port": settings.pods_port,
+        "login": login,
+        "foreign_policies": policies,
+        "foreign_asked": policies["foreign.asked"],
+        "replies": local_replies(),
+        "log": front.access_log,
+        "proxy": _address(outside.hostname or "", outside.port or 80),
+        **{name: f"{seconds:g}s" for name, seconds in asdict(front.limits).items()},
     }
-
-
-def _own_clusters() -> Iterable[Json]:
-    """Yields ourselves, and Envoy itself."""
-    http2: Json = {"explicit_http_config": {"http2_protocol_options": {}}}
-    yield _socket_cluster(OWN_CLUSTER, OWN_SOCKET, http2)
-    same: Json = {"use_downstream_protocol_config": {"http_protocol_options": {}, "http2_protocol_options": {}}}
-    yield {**_socket_cluster(AGAIN, AGAIN_SOCKET, same), "alt_stat_name": "-"}  # no service, where it is counted
-
-
-def _socket_cluster(name: str, socket: str, protocol: Json) -> Json:
-    endpoint = {"endpoint": {"address": {"pipe": {"path": socket}}}}
-    options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-    return {
-        "name": name,
-        "type": "STATIC",
-        "connect_timeout": "10s",
-        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
-        "circuit_breakers": {"thresholds": [{"max_requests": 100_000, "max_pending_requests": 100_000}]},
-        "typed_extension_protocol_options": {options: typed(options, **protocol)},
+    names = {
+        "logger": f"*{style}_logger" if front.access_log else "",
+        "log_filter": f"*{style}_log_filter," if front.access_log else "",
+        "sandbox_filter": "*not_this_machine," if settings.sandbox else "",
     }
+    text = (files(__package__) / "bootstrap.yaml").read_text()
+    [found] = load_all(Template(text).substitute(names, **{key: _json(value) for key, value in values.items()}))
+    del found["shared"]
+    unused = {*(["outside-proxy"] if not proxy else []), *(["tls"] if settings.tls_port is None else [])}
+    for kind, parts in found["static_resources"].items():
+        found["static_resources"][kind] = [each for each in parts if each["name"] not in unused]
+    return dict(found)
 
 
-def _overload_manager() -> Json:
-    """Returns limits beyond which Envoy refuses work rather than take the machine's memory."""
-    monitors = "envoy.resource_monitors"
-    heap = typed("envoy.extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig", max_heap_size_bytes=_LARGEST_HEAP)
-    connections = typed(
-        "envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
-        max_active_downstream_connections=_MOST_CONNECTIONS,
-    )
-    actions = {"envoy.overload_actions.shrink_heap": 0.9, "envoy.overload_actions.stop_accepting_requests": 0.97}
-    return {
-        "refresh_interval": "0.5s",
-        "resource_monitors": [
-            {"name": f"{monitors}.fixed_heap", "typed_config": heap},
-            {"name": f"{monitors}.global_downstream_max_connections", "typed_config": connections},
-        ],
-        "actions": [
-            {"name": name, "triggers": [{"name": f"{monitors}.fixed_heap", "threshold": {"value": value}}]}
-            for name, value in actions.items()
-        ],
-    }
+def _address(host: str, port: int) -> Json:
+    return {"socket_address": {"address": host, "port_value": port}}
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

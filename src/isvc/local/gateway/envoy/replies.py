@@ -21,29 +21,25 @@ _REFUSED: Final[Json] = {
 }
 
 
-def local_replies() -> Json:
+def local_replies() -> list[Json]:
     """Returns how answers are worded that come from no service; the first that fits counts."""
-    return {
-        "mappers": [
-            _say(_because("foreign"), _FOREIGN),
-            {**_say(_because("no-pod"), _NO_POD), "status_code": 407, "headers_to_add": [_REFUSED, _CHALLENGE]},
-            _say(_because("off-limits"), _OFF_LIMITS),
-            _say(_expression('response.code_details.startsWith("ext_proc_error")'), _NO_PICKER),
-            _say(_details("upstream_per_try_timeout"), "%METADATA(ROUTE:isvc:backendRequest)%"),
-            _say(_flags("UT"), "%METADATA(ROUTE:isvc:request)%"),
-            _say(_flags("UF"), "no endpoint of Service %UPSTREAM_CLUSTER% accepts connections: %LOCAL_REPLY_BODY%"),
-            {
-                **_say(
-                    _flags("UC", "UPE", "UR"), "the endpoint %UPSTREAM_HOST% ended the connection: %LOCAL_REPLY_BODY%"
-                ),
-                "status_code": 502,
-            },
-            _say(_flags("UH"), "Service %UPSTREAM_CLUSTER% has no endpoint that is ready"),
-            {**_say(_details("route_not_found", "absolute_path_rejected"), _NO_PATH), "status_code": 400},
-            _say(_details("missing_host_header"), "a request has one Host header, not 0"),
-            _say(_from_code(400), "%LOCAL_REPLY_BODY%"),
-        ]
-    }
+    return [
+        _say(_because("foreign"), _FOREIGN),
+        {**_say(_because("no-pod"), _NO_POD), "status_code": 407, "headers_to_add": [_REFUSED, _CHALLENGE]},
+        _say(_because("off-limits"), _OFF_LIMITS),
+        _say(_expression('response.code_details.startsWith("ext_proc_error")'), _NO_PICKER),
+        _say(_details("upstream_per_try_timeout"), "%METADATA(ROUTE:isvc:backendRequest)%"),
+        _say(_flags("UT"), "%METADATA(ROUTE:isvc:request)%"),
+        _say(_flags("UF"), "no endpoint of Service %UPSTREAM_CLUSTER% accepts connections: %LOCAL_REPLY_BODY%"),
+        {
+            **_say(_flags("UC", "UPE", "UR"), "the endpoint %UPSTREAM_HOST% ended the connection: %LOCAL_REPLY_BODY%"),
+            "status_code": 502,
+        },
+        _say(_flags("UH"), "Service %UPSTREAM_CLUSTER% has no endpoint that is ready"),
+        {**_say(_details("route_not_found", "absolute_path_rejected"), _NO_PATH), "status_code": 400},
+        _say(_details("missing_host_header"), "a request has one Host header, not 0"),
+        _say(_from_code(400), "%LOCAL_REPLY_BODY%"),
+    ]
 
 
 def _say(when: Json, words: str) -> Json:

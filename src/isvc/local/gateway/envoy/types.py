@@ -39,6 +39,15 @@ AGAIN_HEADER: Final = "x-isvc-again"
 MOVED_HEADER: Final = "x-isvc-moved"
 """Set on requests whose route has changed while they were held: they are to be routed a second time."""
 
+METADATA: Final = "isvc"
+"""The namespace of what the processor has noted of a request: whether it was HELD, and is to come back AGAIN."""
+
+HELD: Final = "held"
+"""Set on requests that the processor was asked about, and which others count."""
+
+STAT_PREFIX: Final = "isvc_gateway"
+"""Begins the names of what Envoy counts of requests by service."""
+
 REFUSED_HEADER: Final = "x-isvc-gateway"
 """Tells the gateway's own answers from those of services."""
 

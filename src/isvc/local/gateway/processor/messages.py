@@ -9,8 +9,7 @@ from typing import Final
 from envoy.service.ext_proc.v3.external_processor_pb2 import ProcessingRequest, ProcessingResponse
 
 from isvc.local.gateway.endpoints.endpoint import Endpoint
-from isvc.local.gateway.envoy.logs import HELD, ROUTED_AGAIN
-from isvc.local.gateway.envoy.types import AGAIN_HEADER, ENDPOINT_HEADER, MOVED_HEADER
+from isvc.local.gateway.envoy.types import AGAIN, AGAIN_HEADER, ENDPOINT_HEADER, HELD, METADATA, MOVED_HEADER
 from isvc.local.gateway.names import host_and_port
 from isvc.local.gateway.routes.rules import Refusal
 
@@ -71,7 +70,7 @@ def show(body: bytes, content_type: str) -> ProcessingResponse:
 def go_on(endpoints: Sequence[Endpoint] = ()) -> ProcessingResponse:
     """Returns the permission to go on, to these endpoints if any are named: the first of them that is there."""
     answer = ProcessingResponse(request_headers={})
-    answer.dynamic_metadata[HELD.namespace] = {HELD.key: True}
+    answer.dynamic_metadata[METADATA] = {HELD: True}
     if endpoints:
         named = ",".join(map(str, endpoints))
         answer.dynamic_metadata["envoy.lb"] = {ENDPOINT_HEADER: named}
@@ -83,7 +82,7 @@ def go_on(endpoints: Sequence[Endpoint] = ()) -> ProcessingResponse:
 def route_again() -> ProcessingResponse:
     """Returns the permission to go on to Envoy itself, which knows another route by now."""
     answer = go_on()
-    answer.dynamic_metadata[ROUTED_AGAIN.namespace][ROUTED_AGAIN.key] = True
+    answer.dynamic_metadata[METADATA][AGAIN] = True
     answer.request_headers.response.clear_route_cache = True
     header = {"header": {"key": MOVED_HEADER, "raw_value": b"1"}}
     answer.request_headers.response.header_mutation.set_headers.add(**header)
