@@ -43,6 +43,7 @@ from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 
 WEIGHTS = bytes(range(256)) * (1 << 14)  # 4 MiB
+DEADLINE = 120.0
 PROGRAM = (sys.executable, "-P", "-c", "from isvc.programs.localmodel_node import main; main()")
 
 
@@ -183,7 +184,7 @@ class ModelNode:
             return await self.phase(name) == phase and (await self.download(name)).phase == phase
 
         try:
-            await until(reached, f"{name} on {self.name} is {phase}", 120.0)
+            await until(reached, f"{name} on {self.name} is {phase}", DEADLINE)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{await self.read()}\n{self.log.read_text()}") from None
         return await self.download(name)
@@ -244,4 +245,4 @@ async def configure(client: Client, namespace: str, **settings: Any) -> None:
 
 
 async def gone(path: Path) -> None:
-    await until(lambda: not path.exists(), f"{path} to be gone", 120.0)
+    await until(lambda: not path.exists(), f"{path} to be gone", DEADLINE)

@@ -58,6 +58,7 @@ class Stock:
     `empty`     folders that a kubelet made for a pod that came too early
     `incoming`  bytes of downloads under way, or left behind
     `arrived`   those of them of which there is anything
+    `ended`     the Jobs that had ended well before it was looked at
     `free`      bytes
     `problem`   why the folder cannot be used
     """
@@ -67,6 +68,7 @@ class Stock:
     empty: frozenset[str] = frozenset()
     incoming: Mapping[str, int] = field(default_factory=dict)
     arrived: frozenset[str] = frozenset()
+    ended: frozenset[str] = frozenset()
     free: int = 0
     problem: str = ""
 
@@ -166,7 +168,7 @@ class Disk:
                 unproven.add(entry.name)
         incoming = {entry.name: size_of(Path(entry.path)) for entry in _folders(self._downloads)}
         arrived = frozenset(key for key in incoming if _has_content(self._incoming(key)))
-        return Stock(complete, frozenset(unproven), frozenset(empty), incoming, arrived, free)
+        return Stock(complete, frozenset(unproven), frozenset(empty), incoming, arrived, free=free)
 
     def _incoming(self, key: str) -> Path:
         return self._downloads / key / _INCOMING

@@ -114,8 +114,9 @@ class _Model:
         if last.failed:
             remedy = ": delete a cache of this node, or give its models more space" if last.ran_out_of_space else ""
             error = f"{last.error or 'the download failed'}{remedy}"
-        elif last.succeeded and self.key in observed.stock.arrived:  # since the disk was looked at
-            return ModelState(ModelDownload(phase=DOWNLOADING, attempts=last.attempt), 0.0)
+        elif last.succeeded and (last.name not in observed.stock.ended or self.key in observed.stock.arrived):
+            # It ended after the disk was looked at, or its pod has not: the watch that says so leads to another look.
+            return ModelState(ModelDownload(phase=DOWNLOADING, attempts=last.attempt))
         elif last.succeeded and observed.phase_before(self.model) != DOWNLOADED:
             folder = f"{observed.place.folder}/{final_path(self.key)}"
             error = (

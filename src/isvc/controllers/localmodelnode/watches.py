@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -53,14 +54,15 @@ class NodeKeeper:
         stock, now = self._disk.take_stock(), timestamp(self._context.clock.now())
         if stock.problem:
             return stock
+        downloads = downloads_of(jobs, pods)
         try:
-            chores_for(raw, stock, downloads_of(jobs, pods), keys_in_use(pods)).do(self._disk, now)
+            chores_for(raw, stock, downloads, keys_in_use(pods)).do(self._disk, now)
         except DecodeError:
             return stock  # the reconciler reports it
         except OSError as error:
             log.warning("%s: %s", self._disk.root, error)
             return Stock(problem=f"{error.filename or self._disk.root}: {error.strerror or error}")
-        return self._disk.take_stock()
+        return replace(self._disk.take_stock(), ended=frozenset(each.name for each in downloads if each.succeeded))
 
 
 def controller(context: Context, environment: Environment) -> Controller:

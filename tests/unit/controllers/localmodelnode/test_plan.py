@@ -163,8 +163,14 @@ def test_a_disk_that_was_full_has_a_remedy():
     assert state.download.error == "the disk is too small: delete a cache of this node, or give its models more space"
 
 
-def test_a_job_that_brought_nothing_names_the_folder():
+def test_a_job_that_ended_after_the_disk_was_looked_at_is_not_blamed():
     state, answer = decide(Stock(free=1000), make_job("Complete"))
+    assert isinstance(answer, Hold)
+    assert (state.download.phase, state.download.error) == (DOWNLOADING, "")
+
+
+def test_a_job_that_brought_nothing_names_the_folder():
+    state, answer = decide(Stock(free=1000, ended=frozenset({"job-1"})), make_job("Complete"))
     assert isinstance(answer, Hold)
     assert f"nothing is in /mnt/models/{final_path(KEY)}" in state.download.error
     assert "LocalModelNodeGroup disks" in state.download.error

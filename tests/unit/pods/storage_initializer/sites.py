@@ -19,7 +19,7 @@ from pathlib import Path
 class Site:
     """Serves `files` by path, with tags and ranges. `spoil` may do something else with a request: True if it did."""
 
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)
     headers: dict[str, str] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     spoil: Callable[[Answer], bool] | None = None
