@@ -19,6 +19,7 @@ from isvc.kube.objects import Object
 from isvc.toolkit.client import Client
 
 MONITORING = dict.fromkeys(("serviceMonitor", "prometheusRule", "dashboard"), True)
+JOBS_IN_DEFAULT = {"sections": {"localModel": {"jobNamespace": "default"}}}
 SWITCHES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "no manager": {"manager": {"enabled": False}},
@@ -50,6 +51,13 @@ SWITCHES: dict[str, dict[str, Any]] = {
         "image": {"digest": f"sha256:{'0' * 64}"},
         "podSecurityContext": {"runAsUser": 7},
         "llmisvc": {"podLabels": {"team": "ml"}, "extraEnv": [{"name": "A", "value": "b"}]},
+    },
+    "caches": {"localmodel": {"enabled": True}, "config": JOBS_IN_DEFAULT},
+    "caches, one process": {
+        "localmodel": {"enabled": True, "inManager": True},
+        "config": JOBS_IN_DEFAULT,
+        "networkPolicy": {"enabled": True},
+        "certificates": {"source": "secret", "caBundle": "QUJD"},
     },
     "namespaces": {"namespaces": ["default"], "webhooks": {"enabled": False}},
     "namespaces, one process": {
@@ -164,6 +172,10 @@ def by_isvc(values: Path) -> tuple[int, str, str]:
         ("monitoring: {podMonitor: true}", "podMonitor needs manager.metricsSecure=false"),
         ("namespaces: [a]", "namespaces needs webhooks.enabled=false"),
         ("{llmisvc: {inManager: true}, manager: {enabled: false}}", "inManager=true needs manager.enabled=true"),
+        (
+            "{localmodel: {enabled: true, inManager: true}, manager: {enabled: false}}",
+            "localmodel.inManager=true needs manager.enabled=true",
+        ),
     ],
 )
 def test_values_are_refused_alike(

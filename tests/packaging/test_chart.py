@@ -74,7 +74,7 @@ def test_charts_are_sound():
         ["certificates.source=cert-manager", "manager.replicas=3"],
         ["certificates.source=secret", "certificates.caBundle=QUJD", "llmisvc.enabled=false"],
         ["manager.enabled=false", "presets.create=false", "config.create=false", "webhooks.enabled=false"],
-        ["llmisvc.inManager=true", "certificates.source=cert-manager", *EVERYTHING[:-1]],
+        ["llmisvc.inManager=true", "localmodel.inManager=true", "certificates.source=cert-manager", *EVERYTHING[:-1]],
         ["runtimes.tag=v1", "image.tag=v2", "monitoring.labels.team=ml", *EVERYTHING[:-1]],
         [
             "manager.podLabels.team=ml",
@@ -277,16 +277,17 @@ def test_managers_are_found_by_their_labels():
 
 @pytest.mark.parametrize("in_manager", ["true", "false"])
 def test_services_lead_to_ports_of_pods(in_manager: str):
-    made = isvc_manifests("--set", f"llmisvc.inManager={in_manager}").values()
+    where = [f"llmisvc.inManager={in_manager}", f"localmodel.inManager={in_manager}", "localmodel.enabled=true"]
+    made = isvc_manifests(*settings(where)).values()
     templates = [each["spec"]["template"] for each in made if each["kind"] == "Deployment"]
-    assert len(templates) == (1 if in_manager == "true" else 2)
+    assert len(templates) == (1 if in_manager == "true" else 3)
     ports = {
         (template["metadata"]["labels"]["control-plane"], port["name"])
         for template in templates
         for port in template["spec"]["containers"][0]["ports"]
     }
     services = [each["spec"] for each in made if each["kind"] == "Service"]
-    assert len(services) == 5
+    assert len(services) == 7
     for service in services:
         assert (service["selector"]["control-plane"], service["ports"][0]["targetPort"]) in ports
 

@@ -1,5 +1,5 @@
 {{- /* The pod of a manager. Takes root, values, command, plane, account, secret, metrics, namespaces,
-both: whether it runs both managers, and secure: whether metrics are served over TLS by a manager that would not otherwise. */ -}}
+both: whether it runs llmisvc-manager, too, localmodel: whether it runs localmodel-manager, too, and secure: whether metrics are served over TLS by a manager that would not otherwise. */ -}}
 {{- define "isvc.pod" }}
     spec:
       serviceAccountName: {{ .account }}
@@ -51,6 +51,13 @@ both: whether it runs both managers, and secure: whether metrics are served over
             - --llmisvc-webhook-cert-dir=/tmp/k8s-webhook-server/llmisvc-serving-certs
             {{- end }}
             {{- end }}
+            {{- if .localmodel }}
+            - --with-localmodel
+            - --localmodel-metrics-addr=:8445
+            {{- if ne .root.Values.certificates.source "self" }}
+            - --localmodel-webhook-cert-dir=/tmp/k8s-webhook-server/localmodel-serving-certs
+            {{- end }}
+            {{- end }}
             {{- if .secure }}
             - --metrics-secure
             - --metrics-addr=:8443
@@ -78,6 +85,10 @@ both: whether it runs both managers, and secure: whether metrics are served over
             - {name: llmisvc-webhook, containerPort: 9444}
             - {name: llmisvc-metrics, containerPort: {{ if .secure }}8444{{ else }}8443{{ end }}}
             {{- end }}
+            {{- if .localmodel }}
+            - {name: caches-webhook, containerPort: 9445}
+            - {name: caches-metrics, containerPort: 8445}
+            {{- end }}
           startupProbe:
             httpGet: {path: /healthz, port: probes}
             periodSeconds: 2
@@ -102,6 +113,9 @@ both: whether it runs both managers, and secure: whether metrics are served over
             {{- if .both }}
             - {name: llmisvc-cert, mountPath: /tmp/k8s-webhook-server/llmisvc-serving-certs, readOnly: true}
             {{- end }}
+            {{- if .localmodel }}
+            - {name: localmodel-cert, mountPath: /tmp/k8s-webhook-server/localmodel-serving-certs, readOnly: true}
+            {{- end }}
             {{- end }}
       volumes:
         - name: tmp
@@ -116,6 +130,10 @@ both: whether it runs both managers, and secure: whether metrics are served over
         {{- if .both }}
         - name: llmisvc-cert
           secret: {secretName: llmisvc-webhook-server-cert}
+        {{- end }}
+        {{- if .localmodel }}
+        - name: localmodel-cert
+          secret: {secretName: localmodel-webhook-server-cert}
         {{- end }}
         {{- end }}
 {{- end }}

@@ -58,7 +58,7 @@ def build(config: ClusterConfig, options: Options) -> Manager:
     return program.build(PROGRAM, config, options)
 
 
-def _companion_flags(name: str, port: int, metrics: str, served: str) -> Callable[[F], F]:
+def _companion_flags(name: str, port: int, metrics: str) -> Callable[[F], F]:
     """Returns the flags of another manager in this process; `_companion` reads them."""
     options = (
         click.option(
@@ -69,7 +69,13 @@ def _companion_flags(name: str, port: int, metrics: str, served: str) -> Callabl
         ),
         click.option(f"--{name}-webhook-port", default=port, show_default=True, help="The port of its webhooks."),
         click.option(f"--{name}-webhook-cert-dir", default="", help="As --webhook-cert-dir, for its webhooks."),
-        click.option(f"--{name}-metrics-addr", type=flags.address, default=metrics, show_default=True, help=served),
+        click.option(
+            f"--{name}-metrics-addr",
+            type=flags.address,
+            default=metrics,
+            show_default=True,
+            help="Where its metrics are served, over TLS and to whom may read them; 0 for nowhere.",
+        ),
     )
 
     def add(command: F) -> F:
@@ -83,10 +89,8 @@ def _companion_flags(name: str, port: int, metrics: str, served: str) -> Callabl
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
 @click.option("--metrics-secure", default=False, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
-@_companion_flags(
-    "llmisvc", 9444, ":8443", "Where its metrics are served, over TLS and to whom may read them; 0 for nowhere."
-)
-@_companion_flags("localmodel", 9445, "0", "Where its metrics are served; 0 for nowhere.")
+@_companion_flags("llmisvc", 9444, ":8443")
+@_companion_flags("localmodel", 9445, "0")
 def command(with_llmisvc: bool, with_localmodel: bool, **given: Any) -> None:
     """Run the InferenceService, InferenceGraph and TrainedModel controllers, and their webhooks.
 
@@ -100,19 +104,15 @@ def command(with_llmisvc: bool, with_localmodel: bool, **given: Any) -> None:
     if options.namespaces and with_localmodel:
         raise click.UsageError("nodes and volumes belong to no namespace: --with-localmodel takes the whole cluster")
     llmisvc = _llmisvc(options, given) if with_llmisvc else None
-    localmodel = _localmodel(options, given) if with_localmodel else None
+    localmodel = _companion(options, given, "localmodel") if with_localmodel else None
     flags.run_or_exit(PROGRAM.name, run(options, llmisvc, localmodel))
-
-
-def _localmodel(options: Options, given: Mapping[str, Any]) -> Options:
-    return replace(_companion(options, given, "localmodel"), metrics_secure=False)
 
 
 def _llmisvc(options: Options, given: Mapping[str, Any]) -> Options:
     from isvc.programs.llmisvc_manager import llm_options, warn_of_limits  # most run without
 
     warn_of_limits(options)
-    return replace(_companion(options, given, "llmisvc"), metrics_secure=True, llm=llm_options(os.environ))
+    return replace(_companion(options, given, "llmisvc"), llm=llm_options(os.environ))
 
 
 def _companion(options: Options, given: Mapping[str, Any], name: str) -> Options:
@@ -122,6 +122,7 @@ def _companion(options: Options, given: Mapping[str, Any], name: str) -> Options
         options,
         health_probes=None,
         metrics=given[f"{name}_metrics_addr"],
+        metrics_secure=True,
         webhooks=options.webhooks._replace(port=given[f"{name}_webhook_port"]),
         webhook_cert_dir=Path(folder) if folder else None,
     )

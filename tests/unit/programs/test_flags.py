@@ -75,6 +75,20 @@ def test_both_managers_in_one_process_share_all_but_addresses_and_certificates(s
     )
 
 
+def test_the_manager_of_caches_in_the_same_process(started):
+    given = ("--with-localmodel", "--webhook-cert-dir=/a", "--localmodel-metrics-addr=:8445")
+    (options, llmisvc, localmodel), _ = started(*given)
+    assert llmisvc is None
+    assert localmodel == replace(
+        options,
+        webhooks=Address("", 9445),
+        webhook_cert_dir=None,
+        health_probes=None,
+        metrics=Address("", 8445),
+        metrics_secure=True,
+    )
+
+
 def test_both_managers_act_in_the_same_namespaces(started, caplog):
     (options, llmisvc, _), _ = started("--with-llmisvc", "--namespaces=a,b")
     assert options.namespaces == llmisvc.namespaces == ("a", "b")
