@@ -20,6 +20,7 @@ class Chores:
     `expect`    downloads that may start
     `remove`    models that nothing asks for
     `discard`   downloads that nothing asks for, or that turned out too large
+    `sources`   where each model that is asked for comes from
     """
 
     complete: dict[str, Download] = field(default_factory=dict)
@@ -27,6 +28,7 @@ class Chores:
     expect: set[str] = field(default_factory=set)
     remove: set[str] = field(default_factory=set)
     discard: set[str] = field(default_factory=set)
+    sources: dict[str, str] = field(default_factory=dict, compare=False)
 
     def do(self, disk: Disk, now: str) -> None:
         """Removes first, for the space that it makes."""
@@ -35,24 +37,28 @@ class Chores:
         for key in sorted(self.discard):
             disk.discard(key)
         for key, download in self.complete.items():
-            disk.complete(key, download.seconds(now), download.attempt)
+            disk.complete(key, self.sources[key], download.seconds(now), download.attempt)
         for key in sorted(self.adopt):
-            disk.adopt(key)
+            disk.adopt(key, self.sources[key])
         for key in sorted(self.expect):
-            disk.expect(key)
+            disk.expect(key, self.sources[key])
 
 
 def chores_for(raw: Object, stock: Stock, downloads: Collection[Download], in_use: Collection[str]) -> Chores:
     """Returns what is to be done. Where a pod may still write, nothing is."""
     spec, status = LocalModelNode.decode(raw).spec, LocalModelNode.decode(raw).status.model_status
-    recorded, chores, wanted = decode_downloads(raw), Chores(), set[str]()
+    recorded, chores = decode_downloads(raw), Chores()
     busy = {each.key for each in downloads if each.is_under_way} | set(in_use)
     for model in spec.local_models:
         key = storage_key(model.source_model_uri)
-        wanted.add(key)
+        source = chores.sources.setdefault(key, model.source_model_uri)
         done = [each for each in downloads if each.key == key and each.succeeded]
         said = recorded.get(model.status_key)
-        if key in stock.complete or key in busy:
+        if key in busy or model.source_model_uri != source:
+            continue
+        if (receipt := stock.complete.get(key)) is not None:
+            if receipt.source not in ("", source):
+                chores.remove.add(key)
             continue
         if key in stock.arrived and (ours := [each for each in done if not each.in_place]):
             chores.complete[key] = ours[-1]
@@ -63,6 +69,6 @@ def chores_for(raw: Object, stock: Stock, downloads: Collection[Download], in_us
         else:
             chores.expect.add(key)
     chores.expect -= {*chores.complete, *chores.adopt, *chores.discard}
-    chores.remove = {key for key in stock.folders if key not in wanted}
-    chores.discard |= {key for key in stock.incoming if key not in wanted and key not in busy}
+    chores.remove |= {key for key in stock.folders if key not in chores.sources}
+    chores.discard |= {key for key in stock.incoming if key not in chores.sources and key not in busy}
     return chores

@@ -2,6 +2,7 @@
 
     models/KEY                  a model; KEY is made from its source as in KServe, whose copies are found, too
     models/.downloads/KEY/model a download under way, which a Job fills
+    models/.downloads/KEY.source  where that comes from: KEY is short, and somebody may look for two sources with one
     models/.downloads/KEY.json  the receipt of a complete model: that folder, by its inode, and what it took
     models/.removed-KEY         a model on its way out
 
@@ -41,12 +42,13 @@ def incoming_path(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A complete model: its folder, and how it came."""
+    """A complete model: its folder, and how it came. Whoever wrote the first receipts did not say from where."""
 
     inode: int
     bytes: int
     seconds: float | None = None
     attempts: int = 0
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +95,31 @@ class Disk:
         except OSError as error:
             return Stock(problem=f"{self._models} cannot be used: {error.strerror or error}")
 
-    def expect(self, key: str) -> None:
-        """Makes the folder that a Job downloads into. The Job may run as any user."""
+    def expect(self, key: str, source: str) -> None:
+        """Makes the folder that a Job downloads into, as any user. What was begun from another source goes."""
         folder = self._incoming(key)
+        if self._source_of(key) != source:
+            self.discard(key)
+            self._source(key).write_text(source)
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(0o777)
 
-    def complete(self, key: str, seconds: float | None, attempts: int) -> None:
-        """Turns a download that has ended well into the model."""
+    def complete(self, key: str, source: str, seconds: float | None, attempts: int) -> None:
+        """Turns a download that has ended well into the model, unless it was begun from another source."""
+        if self._source_of(key) != source:
+            self.discard(key)
+            return
         incoming = self._incoming(key)
         for left in incoming.glob(_LEFT_BEHIND):
             _remove_tree(left)
         _write_through(incoming)
-        self._write_receipt(key, incoming, seconds, attempts)
+        self._write_receipt(key, incoming, seconds, attempts, source)
         self._publish(key)
 
-    def adopt(self, key: str) -> None:
+    def adopt(self, key: str, source: str) -> None:
         """Counts a model of KServe's as complete from now on."""
-        self._write_receipt(key, self._models / key, None, 0)
+        self._write_receipt(key, self._models / key, None, 0, source)
 
     def remove(self, key: str) -> None:
         """Removes a model, in one step for whoever looks at it."""
@@ -124,6 +132,7 @@ class Disk:
 
     def discard(self, key: str) -> None:
         """Removes what there is of a download."""
+        self._source(key).unlink(missing_ok=True)
         _remove_tree(self._downloads / key)
 
     # -- steps ------------------------------------------------------------------------------------------------------
@@ -152,7 +161,7 @@ class Disk:
         incoming.rename(final)  # an empty folder of a pod that came too early is replaced
         _sync(self._models)
         _remove_tree(removed)
-        _remove_tree(self._downloads / key)
+        self.discard(key)
 
     def _look(self, free: int) -> Stock:
         complete, unproven, empty = dict[str, Receipt](), set[str](), set[str]()
@@ -176,14 +185,23 @@ class Disk:
     def _receipt(self, key: str) -> Path:
         return self._downloads / f"{key}.json"
 
+    def _source(self, key: str) -> Path:
+        return self._downloads / f"{key}.source"
+
+    def _source_of(self, key: str) -> str | None:
+        try:
+            return self._source(key).read_text()
+        except (OSError, ValueError):
+            return None
+
     def _read_receipt(self, key: str) -> Receipt | None:
         try:
             return Receipt(**json.loads(self._receipt(key).read_text()))
         except (OSError, ValueError, TypeError):
             return None
 
-    def _write_receipt(self, key: str, folder: Path, seconds: float | None, attempts: int) -> None:
-        receipt = Receipt(folder.stat().st_ino, size_of(folder), seconds, attempts)
+    def _write_receipt(self, key: str, folder: Path, seconds: float | None, attempts: int, source: str) -> None:
+        receipt = Receipt(folder.stat().st_ino, size_of(folder), seconds, attempts, source)
         fresh = self._receipt(key).with_suffix(".new")
         fresh.write_text(json.dumps(asdict(receipt)))
         _sync(fresh)

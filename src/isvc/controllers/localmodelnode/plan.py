@@ -180,6 +180,15 @@ class _Model:
 
 
 def entries(observed: Observed, planned: NodePlan) -> Iterator[tuple[LocalModelInfo, ModelState]]:
-    """Yields every model of the list with its state; several may have the same folder."""
+    """Yields every model of the list with its state; several may have the same folder, if they have one source."""
     for model in observed.models:
-        yield model, planned.models[storage_key(model.source_model_uri)]
+        key = storage_key(model.source_model_uri)
+        first = observed.by_key[key]
+        if first.source_model_uri == model.source_model_uri:
+            yield model, planned.models[key]
+        else:
+            error = (
+                f"its folder {final_path(key)} is that of {first.status_key}, whose sourceModelUri is another that has"
+                " the same hash: write one of the two in another way"
+            )
+            yield model, ModelState(ModelDownload(phase=FAILED, error=error))

@@ -13,7 +13,7 @@ import pytest
 
 from isvc.controllers.localmodelnode.disk import Disk, final_path, incoming_path
 
-KEY = "0123456789abcdef"
+KEY, SOURCE = "0123456789abcdef", "gs://models/iris"
 #: Completes a download and is killed before one of its calls that change the disk: the one with this number.
 KILLED = """
 import os, signal, sys
@@ -30,7 +30,7 @@ def count(event, arguments):
         if left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(count)
-Disk(Path(sys.argv[1])).complete(sys.argv[3], 1.5, 2)
+Disk(Path(sys.argv[1])).complete(sys.argv[3], sys.argv[4], 1.5, 2)
 """
 
 
@@ -42,7 +42,7 @@ def disk(tmp_path: Path) -> Disk:
 
 
 def fill(disk: Disk, text: str = "weights") -> None:
-    disk.expect(KEY)
+    disk.expect(KEY, SOURCE)
     folder = disk.root / incoming_path(KEY)
     (folder / "tokenizer").mkdir()
     (folder / "tokenizer" / "vocabulary").write_text("words")
@@ -52,7 +52,7 @@ def fill(disk: Disk, text: str = "weights") -> None:
 def test_a_download_becomes_a_model_in_one_step(disk: Disk):
     fill(disk)
     assert disk.take_stock().complete == {}
-    disk.complete(KEY, 1.5, 2)
+    disk.complete(KEY, SOURCE, 1.5, 2)
     stock = disk.take_stock()
     assert (stock.complete[KEY].seconds, stock.complete[KEY].attempts) == (1.5, 2)
     assert (disk.root / final_path(KEY) / "tokenizer" / "vocabulary").read_text() == "words"
@@ -70,11 +70,11 @@ def test_what_a_job_leaves_beside_files_stops_nothing(disk: Disk):
 
 
 def test_any_user_may_fill_a_download_and_none_but_ours_may_change_a_model(disk: Disk):
-    disk.expect(KEY)
+    disk.expect(KEY, SOURCE)
     assert (disk.root / incoming_path(KEY)).stat().st_mode & 0o777 == 0o777
     fill_again = disk.root / incoming_path(KEY) / "model.bin"
     fill_again.write_text("weights")
-    disk.complete(KEY, None, 1)
+    disk.complete(KEY, SOURCE, None, 1)
     assert (disk.root / final_path(KEY)).stat().st_mode & 0o777 == 0o755
 
 
@@ -82,7 +82,7 @@ def test_any_user_may_fill_a_download_and_none_but_ours_may_change_a_model(disk:
 def test_a_kill_at_any_moment_leaves_the_whole_model_or_none(disk: Disk, call: int):
     """Each start after it finds a state that it can go on from."""
     fill(disk)
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(disk.root), str(call), KEY], check=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(disk.root), str(call), KEY, SOURCE], check=False)
     final = disk.root / final_path(KEY)
     if final.exists():
         assert (final / "model.bin").read_text() == "weights"
@@ -91,7 +91,7 @@ def test_a_kill_at_any_moment_leaves_the_whole_model_or_none(disk: Disk, call: i
     if KEY not in stock.complete:
         assert ended.returncode == -signal.SIGKILL
         assert KEY in stock.arrived, "the download is still there, and its Job has ended well"
-        disk.complete(KEY, 1.5, 2)
+        disk.complete(KEY, SOURCE, 1.5, 2)
         stock = disk.take_stock()
     assert stock.complete[KEY].bytes > 0
     assert sorted(os.listdir(disk.root / "models")) == [".downloads", KEY]
@@ -103,13 +103,13 @@ def test_a_model_of_kserve_counts_once_it_is_adopted(disk: Disk):
     folder.mkdir()
     (folder / "model.bin").write_text("weights")
     assert disk.take_stock().unproven == {KEY}
-    disk.adopt(KEY)
+    disk.adopt(KEY, SOURCE)
     assert KEY in Disk(disk.root).take_stock().complete
 
 
 def test_a_folder_that_took_the_place_of_a_model_is_none(disk: Disk):
     fill(disk)
-    disk.complete(KEY, None, 1)
+    disk.complete(KEY, SOURCE, None, 1)
     final = disk.root / final_path(KEY)
     final.rename(disk.root / "elsewhere")
     final.mkdir()
@@ -123,8 +123,17 @@ def test_a_complete_download_replaces_what_proves_nothing(disk: Disk):
     half.mkdir()
     (half / "half.bin").write_text("wei")
     fill(disk)
-    disk.complete(KEY, None, 1)
+    disk.complete(KEY, SOURCE, None, 1)
     assert sorted(os.listdir(half)) == ["model.bin", "tokenizer"]
+
+
+def test_a_download_from_another_source_of_the_same_key_is_never_this_model(disk: Disk):
+    fill(disk)
+    disk.complete(KEY, "gs://evil/twin", None, 1)
+    assert disk.take_stock().complete == {}
+    fill(disk)
+    disk.expect(KEY, "gs://evil/twin")
+    assert disk.take_stock().arrived == frozenset()
 
 
 def test_what_an_earlier_storage_initializer_left_is_no_part_of_the_model(disk: Disk):
@@ -132,13 +141,13 @@ def test_what_an_earlier_storage_initializer_left_is_no_part_of_the_model(disk: 
     left = disk.root / incoming_path(KEY) / ".isvc-incoming-abc"
     left.mkdir()
     (left / "half.bin").write_text("wei")
-    disk.complete(KEY, None, 1)
+    disk.complete(KEY, SOURCE, None, 1)
     assert sorted(os.listdir(disk.root / final_path(KEY))) == ["model.bin", "tokenizer"]
 
 
 def test_what_is_removed_is_gone_and_its_receipt_too(disk: Disk):
     fill(disk)
-    disk.complete(KEY, None, 1)
+    disk.complete(KEY, SOURCE, None, 1)
     disk.remove(KEY)
     assert os.listdir(disk.root / "models") == [".downloads"]
     assert os.listdir(disk.root / "models" / ".downloads") == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from isvc.api.localmodel import DOWNLOADED, DOWNLOADING, FAILED, PENDING
@@ -12,7 +15,8 @@ from isvc.controllers.localmodelnode.chores import Chores, chores_for
 from isvc.controllers.localmodelnode.disk import Receipt, Stock, final_path, incoming_path
 from isvc.controllers.localmodelnode.downloads import ATTEMPT, VOLUME, downloads_of
 from isvc.controllers.localmodelnode.kind import make_kind
-from isvc.controllers.localmodelnode.plan import ModelState, plan
+from isvc.controllers.localmodelnode.observe import Observed
+from isvc.controllers.localmodelnode.plan import ModelState, entries, plan
 from isvc.engine.needs import Answers
 from isvc.engine.plan import Answer, Hold, Retire, Want
 from isvc.kube.objects import Object
@@ -73,23 +77,26 @@ def make_list(*names: str, phase: str = "", recorded: ModelDownload | None = Non
     }
 
 
-def decide(
+def observe(
     stock: Stock,
     *jobs: Object,
     raw: Object | None = None,
     pods: tuple[Object, ...] = (),
     size: str = "100",
     limit: str = "1000",
-) -> tuple[ModelState, Answer]:
-    """Returns how far the model is, and what is to become of its Job."""
+) -> Observed:
     environment = Environment(node=ModelNode("n1", job_namespace="jobs"))
     group = {"metadata": {"name": "disks"}, "spec": {"storageLimit": limit}}
     objects = [(CONFIG_MAPS, CONFIG), (LOCAL_MODEL_NODE_GROUPS, group)]
     objects += [(JOBS, each) for each in jobs] + [(PODS, each) for each in pods]
     reader = MemoryReader(objects, reads=watches.reads(environment))
     answers = Answers(recall=lambda need: {"spec": {"modelSize": size}})
-    kind = make_kind(reader, environment, lambda: stock)
-    planned = plan(kind.observe(raw or make_list("iris"), answers, NOW))
+    return make_kind(reader, environment, lambda: stock).observe(raw or make_list("iris"), answers, NOW)
+
+
+def decide(stock: Stock, *jobs: Object, **given: Any) -> tuple[ModelState, Answer]:
+    """Returns how far the model is, and what is to become of its Job."""
+    planned = plan(observe(stock, *jobs, **given))
     (answer,) = [part.answer for part in planned.parts if part.name == KEY]
     return planned.models[KEY], answer
 
@@ -217,3 +224,19 @@ def test_what_turned_out_too_large_is_discarded():
     raw = make_list("iris", recorded=ModelDownload(phase=FAILED, bytes=7))
     assert chores(Stock(incoming={KEY: 7}), raw=raw).discard == {KEY}
     assert chores(Stock(incoming={KEY: 7}), raw=make_list("iris")).discard == set()
+
+
+def test_two_sources_with_one_key_never_share_a_folder(monkeypatch: pytest.MonkeyPatch):
+    for module in ("chores", "observe", "plan"):
+        monkeypatch.setattr(f"isvc.controllers.localmodelnode.{module}.storage_key", lambda source: KEY)
+    raw = make_list("iris", "twin")
+    raw["spec"]["localModels"][1]["sourceModelUri"] = "gs://evil/twin"
+    stock = Stock(complete={KEY: replace(RECEIPT, source=SOURCE)}, free=1000)
+    assert chores(stock, raw=raw) == Chores()
+    observed = observe(stock, raw=raw)
+    states = {model.model_name: state.download for model, state in entries(observed, plan(observed))}
+    assert states["iris"].phase == DOWNLOADED
+    assert states["twin"].phase == FAILED
+    assert "iris" in states["twin"].error
+    raw["spec"]["localModels"].reverse()
+    assert chores(stock, raw=raw).remove == {KEY}
