@@ -76,3 +76,24 @@ async def test_a_model_whose_folder_is_lost_is_downloaded_again(make_node: MakeN
     node.start()
     await until(lambda: (node.model(source) / "model.bin").exists(), "the model to be there again", 120.0)
     await node.until("iris", DOWNLOADED)
+
+
+async def test_two_programs_of_one_node_do_the_work_of_one(make_node: MakeNode, web: Site):
+    """As for a moment when a DaemonSet's pod is replaced."""
+    node = await make_node()
+    sources = {name: f"{web.address}/{name}/model.bin" for name in ("iris", "rose")}
+    await node.list_models(**sources)
+    node.start()
+    first = node.process
+    node.start()
+    try:
+        for name, source in sources.items():
+            download = await node.until(name, DOWNLOADED)
+            assert (download.attempts, download.error) == (1, "")
+            assert (node.model(source) / "model.bin").exists()
+        assert len(await node.jobs()) == len(sources)
+        assert sorted(path for path, _ in web.requests) == ["/iris/model.bin", "/rose/model.bin"]
+    finally:
+        assert first is not None
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()

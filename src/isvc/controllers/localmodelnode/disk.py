@@ -12,12 +12,13 @@ starts in between finds the receipt and goes on. KServe downloads in place: a fo
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
@@ -84,6 +85,17 @@ class Disk:
         self.root = root
         self._models = root / MODELS
         self._downloads = self._models / _DOWNLOADS
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keeps others out who look after the same folder: a program that is just being replaced, for example."""
+        self._downloads.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._downloads, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def take_stock(self) -> Stock:
         """Finishes what was interrupted, and returns what there is."""

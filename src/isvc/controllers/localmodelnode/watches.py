@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from isvc.api.codec import DecodeError
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, LOCAL_MODEL_NODE_GROUPS, LOCAL_MODEL_NODES
 from isvc.controllers.localmodelnode.chores import chores_for
 from isvc.controllers.localmodelnode.disk import Disk, Stock
-from isvc.controllers.localmodelnode.downloads import downloads_of, keys_in_use
+from isvc.controllers.localmodelnode.downloads import Download, downloads_of, keys_in_use
 from isvc.controllers.localmodelnode.job import label_value
 from isvc.controllers.localmodelnode.kind import make_kind
 from isvc.engine.reconciler import Reconciler
@@ -51,17 +51,21 @@ class NodeKeeper:
 
     def _keep_house(self, raw: Object, jobs: list[Object], pods: list[Object]) -> Stock:
         """Does what is to be done on the disk; returns what is there then."""
-        stock, now = self._disk.take_stock(), timestamp(self._context.clock.now())
-        if stock.problem:
-            return stock
-        downloads = downloads_of(jobs, pods)
         try:
-            chores_for(raw, stock, downloads, keys_in_use(pods)).do(self._disk, now)
-        except DecodeError:
-            return stock  # the reconciler reports it
+            with self._disk.lock():
+                return self._do_chores(raw, downloads_of(jobs, pods), keys_in_use(pods))
         except OSError as error:
             log.warning("%s: %s", self._disk.root, error)
             return Stock(problem=f"{error.filename or self._disk.root}: {error.strerror or error}")
+
+    def _do_chores(self, raw: Object, downloads: Collection[Download], in_use: Collection[str]) -> Stock:
+        stock, now = self._disk.take_stock(), timestamp(self._context.clock.now())
+        if stock.problem:
+            return stock
+        try:
+            chores_for(raw, stock, downloads, in_use).do(self._disk, now)
+        except DecodeError:
+            return stock  # the reconciler reports it
         return replace(self._disk.take_stock(), ended=frozenset(each.name for each in downloads if each.succeeded))
 
 
