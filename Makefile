@@ -109,6 +109,10 @@ test-scale: .venv envtest ## one request for each child of 2,000 owners, and non
 takeover: .venv envtest ## live services and graphs from KServe's own controllers to ours, and back (KSERVE=a checkout, PROFILE=llmisvc; needs Go)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe)) $(PROFILE)
 
+.PHONY: takeover-caches
+takeover-caches: .venv envtest ## model caches from KServe's own two programs to ours, and back, live (KSERVE=a checkout; needs Go, and ports 8080 and 8081)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.recorded_cluster.live_takeover_of_caches $(or $(KSERVE),$(error KSERVE= is missing: a checkout of KServe))
+
 soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube-apiserver (MINUTES=20)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)
 

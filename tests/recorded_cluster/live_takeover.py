@@ -136,7 +136,7 @@ class LiveTakeOver:
         before = self._objects()
         self._run._start_controllers()
         self._settle()
-        return list(_changes(before, self._objects()))
+        return list(changes(before, self._objects()))
 
     def ready(self) -> tuple[int, int]:
         """How many services are ready, of how many."""
@@ -176,7 +176,7 @@ def _masked(obj: Object) -> Object:
     return obj
 
 
-def _changes(before: dict[str, Object], after: dict[str, Object]) -> Iterator[str]:
+def changes(before: dict[str, Object], after: dict[str, Object]) -> Iterator[str]:
     for key in sorted(before.keys() | after.keys()):
         if key not in before or key not in after:
             yield f"{'deleted' if key in before else 'created'} {key}"

@@ -7,26 +7,21 @@ import json
 import os
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests import definitions
-from tests.cluster.model_nodes import ModelNode, configure, gone, kubelet
+from tests.cluster.model_nodes import gone
 from tests.ports import free_port
 from tests.recorded_cluster import rights
+from tests.recorded_cluster.model_caches import JOBS, SYSTEM, Story, begin_story
 from tests.recorded_cluster.servers import BIN, AuditedServer
 from tests.recordings import FOLDER
-from tests.unit.pods.storage_initializer.sites import Site, site
 from tests.waiting import until
 
-from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_NAMESPACE
 from isvc.api.localmodel import DOWNLOADED, FAILED
 from isvc.api.resources import (
-    CLUSTER_STORAGE_CONTAINERS,
     INFERENCE_SERVICES,
-    LLM_INFERENCE_SERVICES,
     LOCAL_MODEL_CACHES,
     LOCAL_MODEL_NAMESPACE_CACHES,
     LOCAL_MODEL_NODE_GROUPS,
@@ -36,59 +31,12 @@ from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import (
     EVENTS,
-    NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     SECRETS,
     SERVICE_ACCOUNTS,
-    Resource,
 )
-from isvc.local.node.node import NODE_NAME
-from isvc.toolkit.client import Client, kubeconfig
-
-SYSTEM, JOBS = "kserve", "kserve-localmodel-jobs"
-KINDS = (
-    INFERENCE_SERVICES,
-    LLM_INFERENCE_SERVICES,
-    LOCAL_MODEL_CACHES,
-    LOCAL_MODEL_NAMESPACE_CACHES,
-    LOCAL_MODEL_NODE_GROUPS,
-    LOCAL_MODEL_NODES,
-    CLUSTER_STORAGE_CONTAINERS,
-)
-
-
-@dataclass
-class Story:
-    """A cluster with a node, and what people do there."""
-
-    client: Client
-    node: ModelNode
-    web: Site
-
-    async def create(self, resource: Resource, name: str, namespace: str = "", **fields: object) -> None:
-        labels = fields.pop("labels", {})
-        metadata = {"name": name, "labels": labels, **({"namespace": namespace} if namespace else {})}
-        await self.client.create(resource, resource.typed({"metadata": metadata, **fields}))
-
-    async def cache(self, name: str, namespace: str = "", **spec: object) -> None:
-        source = {"sourceModelUri": f"{self.web.address}/{name}", "modelSize": "1Mi", "nodeGroups": [self.node.group]}
-        resource = LOCAL_MODEL_NAMESPACE_CACHES if namespace else LOCAL_MODEL_CACHES
-        await self.create(resource, name, namespace, spec=source | spec)
-
-    async def serve(self, name: str, namespace: str = "") -> None:
-        """Creates a service as the webhook marks it."""
-        labels = {LOCAL_MODEL: name, **({LOCAL_MODEL_NAMESPACE: namespace} if namespace else {})}
-        model = {"modelFormat": {"name": "sklearn"}, "storageUri": f"{self.web.address}/{name}"}
-        await self.create(INFERENCE_SERVICES, name, "default", labels=labels, spec={"predictor": {"model": model}})
-
-    async def is_gone(self, resource: Resource, name: str, namespace: str = "") -> bool:
-        try:
-            await self.client.get(resource, name, namespace)
-        except NotFound:
-            return True
-        return False
 
 
 @pytest.fixture
@@ -100,19 +48,9 @@ def server() -> Iterator[AuditedServer]:
 
 @pytest.fixture
 async def story(server: AuditedServer, tmp_path: Path) -> AsyncIterator[Story]:
-    async with Client.connect(kubeconfig.load(server.cluster.kubeconfig)) as client:
-        await definitions.install(client, *map(definitions.ours, KINDS))
-        for name in (SYSTEM, JOBS):
-            await client.create(NAMESPACES, NAMESPACES.typed({"metadata": {"name": name}}))
-        await configure(client, SYSTEM, jobNamespace=JOBS)
-        account = rights.kubeconfig(server, "model node")
-        node = ModelNode(client, account, JOBS, tmp_path, NODE_NAME, system_namespace=SYSTEM)
-        await node.set_up()
-        with site() as web:
-            web.files = {f"/{name}": b"weights" for name in ("iris", "rose", "lily")}
-            async with kubelet(client, tmp_path):
-                yield Story(client, node, web)
-        node.kill()
+    account = rights.kubeconfig(server, "model node")
+    async with begin_story(server.cluster.kubeconfig, account, tmp_path) as begun:
+        yield begun
 
 
 @contextlib.contextmanager
@@ -133,7 +71,7 @@ async def test_every_right_is_used_and_none_is_missing(server: AuditedServer, st
     client, node = story.client, story.node
     with manager(server, tmp_path):
         node.start()
-        await _add_node(story)
+        await story.add_node()
         await _credentials(story)
         await story.cache("iris", serviceAccountName="reader")
         await story.cache("rose", "default", storage={"key": "store"})
@@ -166,15 +104,6 @@ async def test_every_right_is_used_and_none_is_missing(server: AuditedServer, st
     node.kill()
     for program in ("localmodel", "model node"):
         rights.compare(server.audit(), program)
-
-
-async def _add_node(story: Story) -> None:
-    await story.create(NODES, story.node.name, labels={"pool": "models"})
-    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    await story.client.patch(NODES, story.node.name, ready, subresource="status")
-    terms = [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["models"]}]}]
-    affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
-    await story.client.patch(LOCAL_MODEL_NODE_GROUPS, story.node.group, {"spec": {"persistentVolumeSpec": affinity}})
 
 
 async def _credentials(story: Story) -> None:

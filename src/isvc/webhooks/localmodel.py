@@ -28,6 +28,9 @@ READS: Final = (*USERS, Read(LOCAL_MODEL_CACHES, optional=True))
 NAMESPACE_READS: Final = (*USERS, Read(LOCAL_MODEL_NODE_GROUPS, optional=True))
 
 
+NOT_FOUND: Final = 404  # as KServe answers of a group of nodes that does not exist
+
+
 def cache_validator(reader: Reader) -> Handler:
     def judge(request: AdmissionRequest) -> Verdict:
         return validate_cache(request.object, reader.list(LOCAL_MODEL_CACHES), request.old_object or None)
@@ -40,16 +43,16 @@ def namespace_cache_validator(reader: Reader) -> Handler:
         groups = map(name_of, reader.list(LOCAL_MODEL_NODE_GROUPS))
         return validate_namespace_cache(request.object, groups, request.old_object or None)
 
-    return _validator(reader, judge)
+    return _validator(reader, judge, NOT_FOUND)
 
 
-def _validator(reader: Reader, judge: Callable[[AdmissionRequest], Verdict]) -> Handler:
+def _validator(reader: Reader, judge: Callable[[AdmissionRequest], Verdict], code: int = 403) -> Handler:
     """A cache that a service uses cannot be deleted: the service's pods would lose their model."""
 
     def validate(request: AdmissionRequest) -> AdmissionResponse:
         if request.operation == "DELETE":
             return answer(request, validate_deletion(request.old_object, _users(reader, request.old_object)))
-        return answer(request, judge(request))
+        return answer(request, judge(request), code)
 
     return refusing_malformed(validate)
 

@@ -58,7 +58,7 @@ def children_of(volume: Volume, group: LocalModelNodeGroupSpec, live: Object | N
     if live is not None:
         kept = {field: value for field, value in live["spec"].items() if field not in _CHANGEABLE}
         spec = kept | {field: value for field, value in spec.items() if field in _CHANGEABLE}
-    claim = group.persistent_volume_claim_spec | {"volumeName": volume.name}
+    claim = _claim_spec(volume, group)
     names = {"name": volume.claim.name, "namespace": volume.claim.namespace}
     return (
         Child(
@@ -76,6 +76,10 @@ def children_of(volume: Volume, group: LocalModelNodeGroupSpec, live: Object | N
     )
 
 
+def _claim_spec(volume: Volume, group: LocalModelNodeGroupSpec) -> Object:
+    return group.persistent_volume_claim_spec | {"volumeName": volume.name}
+
+
 def outdated(
     volume: Volume, group: LocalModelNodeGroupSpec, live: Object | None, claim: Object | None
 ) -> Iterator[str]:
@@ -83,7 +87,7 @@ def outdated(
     wanted = {field: value for field, value in group.persistent_volume_spec.items() if field not in _CHANGEABLE}
     for title, have, want in (
         (f"PersistentVolume {volume.name}", live, wanted),
-        (f"PersistentVolumeClaim {volume.claim}", claim, group.persistent_volume_claim_spec),
+        (f"PersistentVolumeClaim {volume.claim}", claim, _claim_spec(volume, group)),
     ):
         spec = dig(have, "spec") or {}
         fields = sorted(field for field, value in want.items() if not covers(spec.get(field), value, field))
