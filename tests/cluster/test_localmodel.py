@@ -18,7 +18,7 @@ from tests.cluster.programs import controllers
 from tests.definitions import PATIENCE
 from tests.waiting import until
 
-from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_NAMESPACE
+from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_NAMESPACE, NODE_GROUP
 from isvc.api.resources import (
     INFERENCE_SERVICES,
     LOCAL_MODEL_CACHES,
@@ -222,6 +222,36 @@ async def test_volumes_that_no_service_uses_go(cluster, client, place, own: bool
         await until(lambda: _not(place.has(PERSISTENT_VOLUMES, volume)), "and the volume")
         download = f"{cache}-{group}-{place.name}-download" if own else f"{cache}-{group}-download"
         assert await place.has(PERSISTENT_VOLUMES, download)
+
+
+async def test_a_later_group_gets_new_nodes_and_services_that_move_to_it(cluster, client, place) -> None:
+    one, other = await place.add_group("a"), await place.add_group("b")
+    cache = await place.add_cache(f"{place.name}-m", one, other)
+    async with running(cluster, place):
+        await place.add_service(cache, place.name)
+        await until(
+            lambda: place.has(PERSISTENT_VOLUME_CLAIMS, f"{cache}-{one}", place.name), "the first group is used"
+        )
+        node = await place.add_node(1, "b")
+        await until(lambda: _equals(place.entries(node), [cache]), "a node of the second is to have the model")
+        move = {"metadata": {"annotations": {NODE_GROUP: other}}}
+        await client.patch(INFERENCE_SERVICES, f"for-{cache}", move, place.name)
+        await until(lambda: place.has(PERSISTENT_VOLUME_CLAIMS, f"{cache}-{other}", place.name), "and is used")
+        await until(lambda: _not(place.has(PERSISTENT_VOLUME_CLAIMS, f"{cache}-{one}", place.name)), "in its place")
+
+
+async def test_a_claim_that_somebody_else_made_is_left_alone(cluster, client, place) -> None:
+    group = await place.add_group("a")
+    cache = await place.add_cache(f"{place.name}-m", group)
+    claim, volume = f"{cache}-{group}", f"{cache}-{group}-{place.name}"
+    spec = {**place.group("a")["persistentVolumeClaimSpec"], "volumeName": "mine"}
+    await place.create(PERSISTENT_VOLUME_CLAIMS, claim, place.name, spec=spec)
+    async with running(cluster, place):
+        await place.add_service(cache, place.name)
+        await until(lambda: place.has(PERSISTENT_VOLUMES, volume), "there is a volume for the service")
+        await client.delete(INFERENCE_SERVICES, f"for-{cache}", place.name)
+        await until(lambda: _not(place.has(PERSISTENT_VOLUMES, volume)), "which goes with it")
+    assert await place.has(PERSISTENT_VOLUME_CLAIMS, claim, place.name)
 
 
 async def test_a_group_that_does_not_exist_is_reported_and_holds_no_deletion(cluster, client, place) -> None:

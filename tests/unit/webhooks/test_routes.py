@@ -182,3 +182,10 @@ def test_a_cache_in_use_cannot_be_deleted():
     path = "/validate-serving-kserve-io-v1alpha1-localmodelcache"
     assert not ask(Memory({INFERENCE_SERVICES: [user]}, {}), path, {}, cache, "DELETE").allowed
     assert ask(Memory({INFERENCE_SERVICES: []}, {}), path, {}, cache, "DELETE").allowed
+
+
+def test_a_namespaces_cache_of_a_group_that_does_not_exist_is_refused_with_kserves_code():
+    spec = {"sourceModelUri": "gs://a/b", "modelSize": "1Gi", "nodeGroups": ["nowhere"]}
+    path = "/validate-serving-kserve-io-v1alpha1-localmodelnamespacecache"
+    refused = ask(Memory({}, {}), path, {"metadata": {"name": "c", "namespace": "team"}, "spec": spec})
+    assert (refused.allowed, refused.code) == (False, 404)
