@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.cluster.model_nodes import WEIGHTS, MakeNode, ModelNode, Stall
+from tests.cluster.model_nodes import WEIGHTS, MakeNode, ModelNode, Stall, gone
 from tests.unit.pods.storage_initializer.sites import Site
 from tests.waiting import until
 
@@ -97,3 +97,21 @@ async def test_two_programs_of_one_node_do_the_work_of_one(make_node: MakeNode, 
         assert first is not None
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
+
+
+async def test_nodes_that_share_a_folder_keep_what_one_of_them_wants(make_node: MakeNode, web: Site):
+    """As on a volume of NFS that is mounted on every node: a download may be made twice, and is whole."""
+    first, second = await make_node("a"), await make_node("b")
+    first.folder.mkdir(parents=True)
+    second.folder.symlink_to(first.folder)
+    source = f"{web.address}/iris/model.bin"
+    for node in (first, second):
+        await node.list_models(iris=source)
+        node.start()
+    for node in (first, second):
+        await node.until("iris", DOWNLOADED)
+    await second.list_models()
+    await until(lambda: _is_at(second, "iris", ""), "the second to have forgotten it")
+    assert (first.model(source) / "model.bin").read_bytes() == WEIGHTS
+    await first.list_models()
+    await gone(first.model(source))

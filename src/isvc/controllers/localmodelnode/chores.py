@@ -30,6 +30,11 @@ class Chores:
     discard: set[str] = field(default_factory=set)
     sources: dict[str, str] = field(default_factory=dict, compare=False)
 
+    def leave_alone(self, keys: Collection[str]) -> None:
+        """Spares models that others want."""
+        self.remove -= set(keys)
+        self.discard -= set(keys) - self.sources.keys()
+
     def do(self, disk: Disk, now: str) -> None:
         """Removes first, for the space that it makes."""
         for key in sorted(self.remove):

@@ -4,6 +4,7 @@
     models/.downloads/KEY/model a download under way, which a Job fills
     models/.downloads/KEY.source  where that comes from: KEY is short, and somebody may look for two sources with one
     models/.downloads/KEY.json  the receipt of a complete model: that folder, by its inode, and what it took
+    models/.downloads/NODE.node what a node wants to keep: the folder may be a share of several
     models/.removed-KEY         a model on its way out
 
 A complete download is written to the disk, then its receipt is, and then it is renamed, which is one step. Whoever
@@ -17,7 +18,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,8 +28,10 @@ MODELS: Final = "models"
 _DOWNLOADS: Final = ".downloads"
 _INCOMING: Final = "model"
 _REMOVED: Final = ".removed-"
+_NODE: Final = ".node"
 _LEFT_BEHIND: Final = ".isvc-incoming-*"  # by our storage initializer, where another has gone on without it
 _BLOCK: Final = 512
+_FORGOTTEN: Final = 3600.0  # seconds after which what a node wanted counts no longer, if it does not say so again
 
 
 def final_path(key: str) -> str:
@@ -106,6 +109,19 @@ class Disk:
             return self._look(volume.f_bavail * volume.f_frsize)
         except OSError as error:
             return Stock(problem=f"{self._models} cannot be used: {error.strerror or error}")
+
+    def share(self, node: str, keys: Collection[str]) -> frozenset[str]:
+        """Notes what this node wants to keep; returns what others want with whom it shares the folder."""
+        own, wanted = self._downloads / f"{node}{_NODE}", set[str]()
+        fresh = own.with_suffix(".new")
+        fresh.write_text(json.dumps(sorted(keys)))
+        fresh.replace(own)
+        for note in self._downloads.glob(f"*{_NODE}"):
+            if own.stat().st_mtime - note.stat().st_mtime > _FORGOTTEN:
+                note.unlink()
+            elif note != own:
+                wanted.update(json.loads(note.read_text()))
+        return frozenset(wanted)
 
     def expect(self, key: str, source: str) -> None:
         """Makes the folder that a Job downloads into, as any user. What was begun from another source goes."""

@@ -63,9 +63,11 @@ class NodeKeeper:
         if stock.problem:
             return stock
         try:
-            chores_for(raw, stock, downloads, in_use).do(self._disk, now)
+            chores = chores_for(raw, stock, downloads, in_use)
         except DecodeError:
             return stock  # the reconciler reports it
+        chores.leave_alone(self._disk.share(label_value(self._place.name), chores.sources))
+        chores.do(self._disk, now)
         return replace(self._disk.take_stock(), ended=frozenset(each.name for each in downloads if each.succeeded))
 
 

@@ -65,7 +65,7 @@ def test_what_a_job_leaves_beside_files_stops_nothing(disk: Disk):
     os.mkfifo(folder / "pipe")
     os.mknod(folder / "socket", stat.S_IFSOCK | 0o600)
     (folder / "nowhere").symlink_to("/does/not/exist")
-    disk.complete(KEY, 1.5, 2)
+    disk.complete(KEY, SOURCE, 1.5, 2)
     assert KEY in disk.take_stock().complete
 
 
@@ -167,3 +167,12 @@ def test_a_folder_that_cannot_be_used_is_a_problem_and_no_crash(tmp_path: Path):
     (tmp_path / "models").write_text("a file")
     stock = Disk(tmp_path).take_stock()
     assert str(tmp_path / "models") in stock.problem
+
+
+def test_nodes_that_share_a_folder_know_what_others_want_until_they_are_forgotten(disk: Disk):
+    assert disk.share("a", ["x", "y"]) == frozenset()
+    assert disk.share("b", ["y"]) == {"x", "y"}
+    assert disk.share("a", []) == {"y"}
+    os.utime(disk.root / "models" / ".downloads" / "b.node", (0, 0))
+    assert disk.share("a", []) == frozenset()
+    assert os.listdir(disk.root / "models" / ".downloads") == ["a.node"]
