@@ -16,6 +16,7 @@ from isvc.insight.diagnosis.evidence import Evidence, condition
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.kube.conditions import TRUE, conditions_of
 from isvc.kube.readiness import READY
+from isvc.serving.workload.sleep import is_waking
 
 Cause = Callable[[Evidence], Iterator[Finding]]
 
@@ -78,7 +79,8 @@ def _odd(evidence: Evidence) -> list[Finding]:
     """Finds what is odd about a service that is ready. Where pods are missing, also why."""
     found = [each for cause in SUSPICIOUS for each in cause(evidence)]
     if found:
-        found += [each for cause in (workload.pods_refused, *CONTAINERS) for each in cause(evidence)]
+        why = [each for cause in (workload.pods_refused, *CONTAINERS) for each in cause(evidence)]
+        found = [*why, *found] if is_waking(evidence.service) else [*found, *why]
     return [replace(each, level=Level.WARNS) for each in (*found, *evidence.suspicions)]
 
 

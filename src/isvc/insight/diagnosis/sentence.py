@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.kube.objects import Object, dig
 from isvc.kube.readiness import is_ready
+from isvc.serving.workload.sleep import is_waking
 
 
 def state(service: Object, findings: Sequence[Finding]) -> str:
     """Says whether it is ready, and what keeps it from that, or is odd about it."""
     first = findings[0] if findings else None
+    if is_waking(service):
+        return f"is waking up: {first.message}" if first else "is waking up"
     if is_ready(service):
         ready = f"is ready at {dig(service, 'status', 'url')}"
         return f"{ready}, but {first.message}" if first else ready

@@ -27,6 +27,7 @@ class Members:
 
     ready: tuple[Endpoint, ...] = ()
     others: tuple[Endpoint, ...] = ()
+    come_back: bool = False  # whether there will be some again where there are none
 
 
 class Known(NamedTuple):
@@ -54,6 +55,7 @@ class Backends:
         self._ports: dict[Key, tuple[Port, ...]] = {}
         self._due: set[Target] = set()
         self.is_limited: Callable[[Key], bool] = lambda key: False  # whether pods take only so many requests at a time
+        self.comes_back: Callable[[Target], bool] = lambda target: False  # whether requests bring pods
 
     def changed(self, target: Target) -> None:
         """Something about a Service or pool is another; a Service may also be the picker of pools."""
@@ -61,6 +63,10 @@ class Backends:
         for resource in pools.POOLS_BY_GROUP.values() if target.pool is None else ():
             picked = self._reader.by_index(resource, pools.PICKER_OF_POOL, str(target.key))
             self._due |= {Target(Key.of(pool), resource) for pool in picked}
+
+    def has(self, target: Target) -> bool:
+        """Returns whether there is such a Service or InferencePool."""
+        return target in self._known
 
     def ports(self, key: Key) -> tuple[Port, ...] | None:
         """Returns the ports of a Service; None if there is no such Service."""
@@ -87,7 +93,7 @@ class Backends:
         name = self._cluster_of(backend)
         known = clusters.get(name)
         is_direct = known is not None and known.members.ready and not self.is_limited(target.key)
-        return Destination(name) if is_direct else Destination(name, OWN_CLUSTER)
+        return Destination(name, "" if is_direct else OWN_CLUSTER, comes_back=self.comes_back(target))
 
     def _pool_destination(self, name: str, clusters: Mapping[str, Known]) -> Destination:
         """Returns how a pool is reached: its picker says where to, else the gateway, which also stands in for one."""
@@ -95,7 +101,8 @@ class Backends:
             fails_open = picker.endswith(_FAILS_OPEN)
             if picker != name and (known.members.ready or not fails_open):
                 return Destination(name, picker, picks=True, fails_open=fails_open)
-        return Destination(name, OWN_CLUSTER, picks=name in clusters)
+        comes_back = self.comes_back(cluster_target(name)[0])
+        return Destination(name, OWN_CLUSTER, picks=name in clusters, comes_back=comes_back)
 
     def why_unavailable(self, key: Key, port: int | str) -> str:
         """Returns why no request can go to a Service's port; nothing if one can."""
@@ -140,10 +147,7 @@ class Backends:
             return {}
         slices = self._reader.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, str(key))
         self._ports[key] = tuple(ports(service))
-        return {
-            service_cluster(key, port.number): _service_port(key, port, slices, picked=self.is_limited(key))
-            for port in self._ports[key]
-        }
+        return {service_cluster(key, port.number): self._service_port(key, port, slices) for port in self._ports[key]}
 
     def _look_at_pool(self, target: Target, resource: Resource) -> dict[str, Known]:
         pool = self._reader.get(resource, target.key.name, target.key.namespace)
@@ -151,7 +155,8 @@ class Backends:
             return {}
         name = pool_cluster(target)
         ready = pools.members(self._reader.list(PODS, target.key.namespace), pool)
-        members = Members(tuple(dict.fromkeys(member.endpoint for member in ready)))
+        endpoints = tuple(dict.fromkeys(member.endpoint for member in ready))
+        members = Members(endpoints, come_back=self.comes_back(target))
         known = {name: Known(cluster(name, str(target.key), http2=False, picked=True), members)}
         picker = pools.picker_of(pool, self._reader)
         return known if picker is None else {**known, **self._look_at_picker(name, picker, target.key.namespace)}
@@ -165,6 +170,11 @@ class Backends:
         name = f"{pool} {_FAILS_OPEN if picker.fails_open else _FAILS_CLOSED}"
         definition = cluster(name, str(key), http2=True, tls=found is None or not found.is_h2c)
         return {name: Known(definition, _members(slices, found.name) if found is not None else Members())}
+
+    def _service_port(self, key: Key, port: Port, slices: Iterable[Object]) -> Known:
+        name = service_cluster(key, port.number)
+        definition = cluster(name, str(key), http2=port.http2, picked=self.is_limited(key))
+        return Known(definition, _members(slices, port.name, come_back=self.comes_back(Target(key))))
 
 
 def service_cluster(key: Key, port: int | str) -> str:
@@ -185,16 +195,11 @@ def cluster_target(name: str) -> tuple[Target, int | str]:
     return Target(Key(*key.split("/"))), int(port) if port.isdigit() else port
 
 
-def _service_port(key: Key, port: Port, slices: Iterable[Object], *, picked: bool) -> Known:
-    name = service_cluster(key, port.number)
-    return Known(cluster(name, str(key), http2=port.http2, picked=picked), _members(slices, port.name))
-
-
-def _members(slices: Iterable[Object], port: str) -> Members:
+def _members(slices: Iterable[Object], port: str, *, come_back: bool = False) -> Members:
     endpoints = dict(slice_endpoints(slices, port))
     ready = tuple(sorted(endpoint for endpoint, is_ready in endpoints.items() if is_ready))
     others = tuple(sorted(endpoint for endpoint, is_ready in endpoints.items() if not is_ready))
-    return Members(ready, others)
+    return Members(ready, others, come_back)
 
 
 def _compare(target: Target, before: Mapping[str, Known], after: Mapping[str, Known], changes: Changes) -> None:
@@ -207,7 +212,7 @@ def _compare(target: Target, before: Mapping[str, Known], after: Mapping[str, Kn
         if now.members != was.members or name not in before:
             has_emptied = was.members.ready and not now.members.ready
             (changes.emptied if has_emptied else changes.members)[name] = now.members
-        if bool(now.members.ready) != bool(was.members.ready):
+        if (bool(now.members.ready), now.members.come_back) != (bool(was.members.ready), was.members.come_back):
             changes.targets.add(target)
     changes.gone |= before.keys() - after.keys()
     if before.keys() != after.keys():

@@ -31,6 +31,7 @@ from isvc.local.gateway.processor import server as processor_server
 from isvc.local.gateway.processor.picking import Pools
 from isvc.local.gateway.processor.server import Processor, WhyUnready
 from isvc.local.gateway.publisher import Publisher
+from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.routes.table import RouteTable
 from isvc.local.gateway.spare_socket import SpareSockets
 from isvc.local.gateway.tls import Certificates
@@ -110,6 +111,11 @@ class Gateway:
                 if (await self.admin.get("/ready")).startswith(b"LIVE"):
                     return
             await asyncio.sleep(_LOOK)
+
+    def target_changed(self, target: Target) -> None:
+        """Something about a Service or InferencePool is another, which Envoy is to know."""
+        self.backends.changed(target)
+        self.publisher.changed()
 
     async def drain(self, endpoint: Endpoint, seconds: float) -> bool:
         """Waits until no slice offers the endpoint and nothing runs there; False when the time was not enough.

@@ -34,7 +34,7 @@ class Publisher:
         self._done = 0
         self._due.set()
         self._news = asyncio.Event()
-        # Called with those whose endpoints Envoy has now.
+        # Called with those whose endpoints Envoy has now, and those that have none any more, or are gone.
         self.on_endpoints: Callable[[Collection[Target]], None] = lambda targets: None
 
     def changed(self) -> None:
@@ -84,7 +84,7 @@ class Publisher:
             self._xds.put(Cluster, name, encode(Cluster, definition))
         await self._send(Cluster, changes.clusters)
         await self._send_endpoints(changes.members)
-        self.on_endpoints({cluster_target(name)[0] for name in changes.members})
+        self.on_endpoints({cluster_target(name)[0] for name in (*changes.members, *changes.emptied, *changes.gone)})
         has_routes = self._hosts.update()
         if has_routes:
             await self._publish_routes()
@@ -98,7 +98,9 @@ class Publisher:
 
     def _put_endpoints(self, members: Mapping[str, Members]) -> None:
         for name, each in members.items():
-            message = encode(ClusterLoadAssignment, assignment(name, each.ready, each.others))
+            message = encode(
+                ClusterLoadAssignment, assignment(name, each.ready, each.others, comes_back=each.come_back)
+            )
             self._xds.put(ClusterLoadAssignment, name, message)
 
     async def _send_endpoints(self, names: Iterable[str]) -> None:

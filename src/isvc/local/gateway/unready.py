@@ -35,11 +35,14 @@ class Getter(Protocol):
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
 
-async def why_unready(api: Getter, reader: Reader, describe: Describe, host: str, path: str) -> str | None:
+async def why_unready(
+    api: Getter, reader: Reader, describe: Describe, host: str, path: str, *, has_waited: bool = False
+) -> str | None:
     """Returns what keeps the service behind an address from answering, in one sentence.
 
     That is nothing if the service is ready there, and None for an address of no service. The API server is asked, since
-    clients may have heard from it what the cache has not.
+    clients may have heard from it what the cache has not. A service is ready while it wakes: where a request
+    `has_waited` for a pod, and none came, it is said why.
     """
     below = _PATH.match(path)
     wanted = [host, *([below[0]] if below and is_this_machine(host) else [])]
@@ -47,7 +50,7 @@ async def why_unready(api: Getter, reader: Reader, describe: Describe, host: str
     for kind, address in ((kind, address) for kind in _KINDS for address in wanted):
         for cached in reader.by_index(kind, ADDRESS_OF_SERVICE, address):
             service = await _latest(api, kind, cached)
-            if not is_ready(service):
+            if has_waited or not is_ready(service):
                 return f"{kind.kind} {Key.of(service)} {await describe(service)}"
             url = str(dig(service, "status", "url") or "")
             if any(each in url for each in addresses(service)):  # else it is of the cluster alone

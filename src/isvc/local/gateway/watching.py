@@ -146,8 +146,7 @@ class Watcher:
                     self._changed(Target(Key.of(pool), resource))
 
     def _changed(self, target: Target) -> None:
-        self._gateway.backends.changed(target)
-        self._gateway.publisher.changed()
+        self._gateway.target_changed(target)
 
 
 class Put(Protocol):

@@ -31,6 +31,11 @@ class FlowControl:
         """Returns the requests that wait or run."""
         return sum(line.under_way() for target in _targets(pool) if (line := self._activator.line(target)))
 
+    def idle_seconds(self, pool: Key) -> float | None:
+        """Returns how long ago a request last waited or ran; None if none ever did."""
+        lines = [line for target in _targets(pool) if (line := self._activator.line(target))]
+        return min((idle for line in lines if (idle := line.idle_seconds()) is not None), default=None)
+
     def _scaled_object_changed(self, before: Object | None, after: Object | None) -> None:
         """Those who wait go on waiting as long as one ScaledObject asks for them: prefill and decode have one each."""
         was = {queue.pool for queue in queue_triggers(before or {})}

@@ -32,10 +32,18 @@ class Interceptor:
 
     def value(self, namespace: str, requests: Requests) -> float:
         """Returns the requests under way, or those of a second. Raises CannotCompute."""
+        line = self._line(namespace, requests)
+        return line.demand.rate(self._clock.monotonic(), WINDOW) if requests.is_rate else line.under_way()
+
+    def idle_seconds(self, namespace: str, requests: Requests) -> float | None:
+        """Returns how long ago a request was last under way; None if none ever was. Raises CannotCompute."""
+        return self._line(namespace, requests).idle_seconds()
+
+    def _line(self, namespace: str, requests: Requests) -> Line:
         line = self._lines.get(Key(namespace, requests.route))
         if line is None:
             raise CannotCompute(f"no InterceptorRoute is named {requests.route}")
-        return line.demand.rate(self._clock.monotonic(), WINDOW) if requests.is_rate else line.under_way()
+        return line
 
     def _route_changed(self, before: Object | None, after: Object | None) -> None:
         """Those who wait go on waiting while their route leads to the same port."""

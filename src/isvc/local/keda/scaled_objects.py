@@ -1,11 +1,13 @@
 """ScaledObjects: the HorizontalPodAutoscaler that scales their target, and whether the target runs at all.
 
-Triggers are asked every `pollingInterval`. While none is active for the length of `cooldownPeriod`, a target that may
-have no replicas has none. Names, conditions and events are those of KEDA.
+Triggers are asked every `pollingInterval`, and when a cooldown is over. While none is active for the length of
+`cooldownPeriod`, which of requests is counted from the last one, a target that may have no replicas has
+none. Names, conditions and events are those of KEDA.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,6 +45,7 @@ PAUSED_REPLICAS: Final = "autoscaling.keda.sh/paused-replicas"
 POLLING_SECONDS: Final = 30
 COOLDOWN_SECONDS: Final = 300
 MOST_REPLICAS: Final = 100
+_SHORTEST: Final = 1.0  # seconds between two looks at one that is active
 
 
 def controller(context: Context, scaled: ScaledObjects) -> Controller:
@@ -75,6 +78,7 @@ class _Report:
 
     fields: Object
     conditions: dict[str, Object] = field(default_factory=dict)
+    cooling: float = math.inf  # seconds until its last replica may go
 
     def mark(self, kind: str, status: str, reason: str, message: str) -> None:
         self.conditions[kind] = {"type": kind, "status": status, "reason": reason, "message": message}
@@ -124,7 +128,8 @@ class ScaledObjects:
             report.mark("Ready", FALSE, "ScaledObjectCheckFailed", str(error))
             self._context.recorder.event(scaled, "Warning", "ScaledObjectCheckFailed", str(error))
         await self._context.write_status(SCALED_OBJECTS, scaled, report.result())
-        return Result(requeue_after=float(dig(scaled, "spec", "pollingInterval") or POLLING_SECONDS))
+        polling = float(dig(scaled, "spec", "pollingInterval") or POLLING_SECONDS)
+        return Result(requeue_after=min(polling, report.cooling))
 
     async def _scale(self, scaled: Object, report: _Report) -> None:
         reference = dig(scaled, "spec", "scaleTargetRef") or {}
@@ -156,7 +161,7 @@ class ScaledObjects:
         active, failures = any(self.flow_control.value(queue.pool) > 0 for queue in queue_triggers(scaled)), []
         for requests in request_triggers(scaled):
             try:
-                active |= self.interceptor.value(namespace_of(scaled), requests) > 0
+                active |= not requests.is_rate and self.interceptor.value(namespace_of(scaled), requests) > 0
             except CannotCompute as error:
                 failures.append(str(error))
         for trigger in prometheus_triggers(scaled):
@@ -167,6 +172,13 @@ class ScaledObjects:
                 self._context.recorder.event(scaled, "Warning", "KEDAScalerFailed", str(error))
         return active, failures
 
+    def _idle_seconds(self, scaled: Object) -> float | None:
+        """Returns how long ago a request was last under way; None if none ever was, as far as is known here."""
+        idle = [self.flow_control.idle_seconds(queue.pool) for queue in queue_triggers(scaled)]
+        with suppress(CannotCompute):
+            idle += [self.interceptor.idle_seconds(namespace_of(scaled), each) for each in request_triggers(scaled)]
+        return min((seconds for seconds in idle if seconds is not None), default=None)
+
     async def _follow(
         self, scaled: Object, target: Object, report: _Report, *, active: bool, failures: list[str]
     ) -> None:
@@ -175,6 +187,7 @@ class ScaledObjects:
         if active:
             report.mark("Active", TRUE, "ScalerActive", "Scaling is performed because triggers are active")
             report.fields["lastActiveTime"] = timestamp(now)
+            report.cooling = max(_SHORTEST, _cooldown(scaled))
             if failures:
                 report.mark("Ready", UNKNOWN, "PartialTriggerError", f"Some triggers do not work: {failures[0]}")
             if current == 0 or (idle is not None and current < least):
@@ -185,17 +198,27 @@ class ScaledObjects:
         if failures:
             report.mark("Ready", FALSE, "TriggerError", f"Triggers do not work: {failures[0]}")
         elif current > lowest and (idle is not None or least == 0):
-            last = report.fields.get("lastActiveTime")
-            cooldown = timedelta(seconds=spec.get("cooldownPeriod", COOLDOWN_SECONDS))
-            if last is None:
-                last, cooldown = created(scaled), timedelta(seconds=spec.get("initialCooldownPeriod") or 0)
-            if last and parse_timestamp(last) + cooldown > now:
+            cooling = self._cooling_seconds(scaled, report)
+            if cooling > 0:
+                report.cooling = cooling
                 words = "Scaler cooling down because triggers are not active"
                 report.mark("Active", FALSE, "ScalerCooldown", words)
             else:
                 await self._resize(scaled, target, lowest, "KEDAScaleTargetDeactivated")
         elif idle is None and current < least:
             await self._resize(scaled, target, least, "KEDAScaleTargetActivated")
+
+    def _cooling_seconds(self, scaled: Object, report: _Report) -> float:
+        """Returns for how long the last replica has to stay, and notes since when nothing was asked of it."""
+        now = self._context.clock.now()
+        last = report.fields.get("lastActiveTime")
+        if (idle := self._idle_seconds(scaled)) is not None:
+            last = max(last or "", timestamp(now - timedelta(seconds=idle)))
+            report.fields["lastActiveTime"] = last
+        cooldown = _cooldown(scaled)
+        if last is None:
+            last, cooldown = created(scaled), float(dig(scaled, "spec", "initialCooldownPeriod") or 0)
+        return (parse_timestamp(last) - now).total_seconds() + cooldown if last else 0.0
 
     async def _pause(self, scaled: Object, target: Object, replicas: int, report: _Report) -> None:
         """Stops scaling, with as many replicas as the annotation says, if it does."""
@@ -217,6 +240,10 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "externalMetricNames": ("external", "metric", "name"),
     "resourceMetricNames": ("resource", "name"),
 }
+
+
+def _cooldown(scaled: Object) -> float:
+    return float(scaled["spec"].get("cooldownPeriod", COOLDOWN_SECONDS))
 
 
 def created(scaled: Object) -> str:

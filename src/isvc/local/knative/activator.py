@@ -89,6 +89,12 @@ class Line:
         """Returns the requests under way, or those of the last second: who asks now and then misses short ones."""
         return max(float(self.demand.under_way), self.demand.concurrency(self._clock.monotonic(), LOOK_SECONDS))
 
+    def idle_seconds(self) -> float | None:
+        """Returns how long ago a request was last under way; None if none ever was."""
+        if self.demand.under_way:
+            return 0.0
+        return None if self.demand.last is None else self._clock.monotonic() - self.demand.last
+
     def advance(self) -> None:
         """Lets those go who wait and for whom there is an endpoint now."""
         while self._waiting and (endpoint := self._free()) is not None:
@@ -96,6 +102,26 @@ class Line:
             if not first.done():
                 self._running[endpoint] += 1
                 first.set_result(endpoint)
+
+    def endpoints_changed(self) -> None:
+        """Lets those go who wait. Envoy may have requests that were on their way to the last pod, which nobody counts.
+
+        They are tried again until there is another, so nobody falls asleep because of its death.
+        """
+        if not self._ready():
+            self.demand.last = self._clock.monotonic()
+        self.advance()
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def give_up(self) -> None:
+        """Answers those who wait that nobody will take them."""
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_exception(Unavailable(f"{self.key} was deleted while the request waited for a pod"))
 
     def observe(self, traffic: Traffic) -> None:
         """Counts what went to pods without asking here."""
@@ -121,13 +147,15 @@ class Line:
             async with asyncio.timeout(self.timeout):
                 return await place
         except BaseException as error:
-            if place.done() and not place.cancelled():  # it was let go in the moment in which it gave up
+            was_let_go = place.done() and not place.cancelled() and place.exception() is None
+            if was_let_go:  # in the moment in which it gave up
                 self._running.end(place.result())
             elif place in self._waiting:
                 self._waiting.remove(place)
             self.advance()
             if isinstance(error, TimeoutError):
-                raise Unavailable(f"no pod of {self.key} took the request within {self.timeout:g} s") from None
+                reason = f"no pod of {self.key} took the request within {self.timeout:g} s"
+                raise Unavailable(reason, has_waited=True) from None
             raise
 
 
@@ -136,6 +164,7 @@ class Activator:
 
     def __init__(self, cache: Cache, gateway: Gateway, clock: Clock) -> None:
         self._lines: dict[Target, Line] = {}
+        self._closed: dict[Target, list[Line]] = {}  # in which somebody still waits
         self._gateway = gateway
         self._clock = clock
         self._looking: asyncio.Task[None] | None = None
@@ -144,6 +173,7 @@ class Activator:
         cache.subscribe(REVISIONS, self._revision_changed, before=False)
         gateway.processor.line_of = self.line
         gateway.backends.is_limited = self._is_limited
+        gateway.backends.comes_back = self._lines.__contains__
         gateway.publisher.on_endpoints = self._endpoints_changed
 
     def line(self, target: Target) -> Line | None:
@@ -194,12 +224,29 @@ class Activator:
 
     def _add(self, target: Target, ready: Callable[[], Sequence[Endpoint]], wake: Callable[[Key], None]) -> Line:
         self._lines[target] = Line(target.key, ready, self._clock, wake)
+        self._gateway.target_changed(target)
         return self._lines[target]
 
     def close_line(self, target: Target) -> None:
-        self._lines.pop(target, None)
+        """Lets nobody line up any more. Those who wait go on waiting for as long as there is what they wait for."""
+        line = self._lines.pop(target, None)
+        if line is not None:
+            self._gateway.target_changed(target)
+            self._closed.setdefault(target, []).append(line)
+            self._let_go(target)
 
     def _endpoints_changed(self, targets: Collection[Target]) -> None:
         for target in targets:
             if line := self._lines.get(target):
-                line.advance()
+                line.endpoints_changed()
+            if target in self._closed:
+                self._let_go(target)
+
+    def _let_go(self, target: Target) -> None:
+        """Lets those go on who wait in closed lines: to a pod, or away if there will be none."""
+        for line in self._closed.pop(target):
+            line.advance()
+            if not self._gateway.backends.has(target):
+                line.give_up()
+            elif line.has_waiting:
+                self._closed.setdefault(target, []).append(line)

@@ -27,6 +27,7 @@ class Demand:
     _direct: int = 0  # others that were under way when somebody last looked
     _looked: float = 0.0
     _counted_until: float = 0.0
+    last: float | None = None  # when a request was last under way, as far as is known
     _awake_since: float = 0.0  # averages are over the time since then, while that is shorter than their window
     _seconds: deque[_Second] = field(default_factory=deque)
 
@@ -37,11 +38,13 @@ class Demand:
     def begin(self, now: float) -> None:
         self._count(now)
         self._held += 1
+        self.last = now
         self._second(now).begun += 1
 
     def end(self, now: float) -> None:
         self._count(now)
         self._held -= 1
+        self.last = now
 
     def observe(self, now: float, ended: int, seconds: float, active: int) -> None:
         """Counts requests that others took: how many ended since the last look, what they took, and how many remain.
@@ -57,6 +60,7 @@ class Demand:
             second = self._second(now)
             second.busy += busy
             second.begun += ended
+            self.last = now
         self._direct, self._looked = active, now
 
     def wake(self, now: float) -> None:

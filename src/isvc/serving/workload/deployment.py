@@ -31,19 +31,22 @@ _CONTAINER_DEFAULTS: Final[Mapping[str, Any]] = {
 }
 
 
-def deployments(component: Component, deploy: DeployConfig) -> list[Child]:
-    built = [_deployment(component, deploy)]
+def deployments(component: Component, deploy: DeployConfig, *, woken: bool = False) -> list[Child]:
+    """Returns the Deployments of a component; one that is `woken` gets the replica that no autoscaler would start."""
+    built = [_deployment(component, deploy, woken=woken)]
     if component.worker is not None:
         built.append(_workers(component, component.worker, deploy))
     return built
 
 
-def _deployment(component: Component, deploy: DeployConfig) -> Child:
+def _deployment(component: Component, deploy: DeployConfig, *, woken: bool) -> Child:
     manifest = _manifest(component.metadata(), names.app(component.name), component.pod, component.spec, deploy)
     fixed = component.autoscaler == "none"
     if fixed and component.spec.min_replicas is not None:
         manifest["spec"]["replicas"] = component.spec.min_replicas
-    return Child(DEPLOYMENTS, manifest, policy=WORKLOAD if fixed else SHARED_WITH_AUTOSCALER)
+    elif woken:
+        manifest["spec"]["replicas"] = max(component.spec.min_replicas or 1, 1)
+    return Child(DEPLOYMENTS, manifest, policy=WORKLOAD if fixed or woken else SHARED_WITH_AUTOSCALER)
 
 
 def _workers(component: Component, worker: Worker, deploy: DeployConfig) -> Child:

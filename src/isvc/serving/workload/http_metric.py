@@ -24,11 +24,14 @@ from isvc.serving.workload.component import Component, WorkloadRefused
 from isvc.serving.workload.service import PORT, http_target_port, is_grpc
 
 COLD_START_SECONDS: Final = 600
-"""How long a request waits for the first pod: as long as Kubernetes waits for a Deployment to make progress."""
+"""How long a request waits for the first pod if nothing is said: as long as Kubernetes waits for a Deployment."""
 COOLDOWN_SECONDS: Final = 300
 GRANTS: Final = {"app.kubernetes.io/managed-by": "isvc"}
 """The label by which our ReferenceGrants are found."""
-_SYNTAX: Final = "concurrency=<requests>, requestRate=<requests a second> or both, and cooldown=<seconds>"
+_SYNTAX: Final = (
+    "concurrency=<requests>, requestRate=<requests a second> or both, and cooldown=<seconds> and wait=<seconds>"
+)
+_TIMES: Final = {"cooldown": COOLDOWN_SECONDS, "wait": COLD_START_SECONDS}
 _LARGEST: Final = 2**31 - 1
 
 
@@ -39,6 +42,8 @@ class HttpMetric:
     concurrency: int | None = None
     request_rate: int | None = None
     cooldown: int = COOLDOWN_SECONDS
+    wait: int = COLD_START_SECONDS
+    """For how many seconds a request waits for the first pod."""
 
 
 def http_metric(component: Component) -> HttpMetric | None:
@@ -51,10 +56,12 @@ def http_metric(component: Component) -> HttpMetric | None:
     if component.worker is not None:
         raise WorkloadRefused(f"the annotation {HTTP_METRIC} is not for a predictor on several nodes")
     given = dict(part.strip().partition("=")[::2] for part in text.split(","))
-    if not given.keys() <= {"concurrency", "requestRate", "cooldown"} or not given.keys() - {"cooldown"}:
+    if not given.keys() <= {"concurrency", "requestRate", *_TIMES} or not given.keys() - _TIMES.keys():
         raise _malformed(text)
     numbers = {key: _number(value, text, least=0 if key == "cooldown" else 1) for key, value in given.items()}
-    return HttpMetric(numbers.get("concurrency"), numbers.get("requestRate"), numbers.get("cooldown", COOLDOWN_SECONDS))
+    return HttpMetric(
+        numbers.get("concurrency"), numbers.get("requestRate"), **{key: numbers.get(key, _TIMES[key]) for key in _TIMES}
+    )
 
 
 def asks_for_http_metric(*annotations: Mapping[str, str]) -> bool:
@@ -89,7 +96,7 @@ def interceptor_route(
             "target": {"service": component.name, "port": http_target_port(service) if headless else PORT},
             "rules": [{"hosts": [within, f"{within}.svc", f"{within}.svc.{CLUSTER_DOMAIN}", *public_hosts]}],
             "scalingMetric": scaling,
-            "timeouts": {"readiness": f"{COLD_START_SECONDS}s", "responseHeader": f"{timeout or 0}s"},
+            "timeouts": {"readiness": f"{metric.wait}s", "responseHeader": f"{timeout or 0}s"},
         },
     }
     return Child(INTERCEPTOR_ROUTES, manifest)

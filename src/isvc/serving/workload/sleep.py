@@ -12,6 +12,7 @@ from typing import Final
 from isvc.kube.conditions import FALSE, TRUE, find, is_true
 from isvc.kube.durations import between
 from isvc.kube.objects import Object, dig
+from isvc.kube.readiness import readiness
 from isvc.serving.workload.http_metric import COLD_START_SECONDS
 from isvc.serving.workload.readiness import AVAILABLE, REPLICA_FAILURE, Readiness
 
@@ -20,6 +21,19 @@ WAKING: Final = Readiness(TRUE, "Waking", "waking up: requests wait for the firs
 SCALING_UP: Final = Readiness(TRUE, "ScalingUp", "a pod answers, and more of them start")
 LOOK_AGAIN: Final = 30.0
 """Seconds until a look at who wakes: nothing changes when its time is over."""
+
+
+def is_waking(service: Object) -> bool:
+    """Returns whether a service says that it is on its way out of a sleep."""
+    return readiness(service).get("reason") == WAKING.reason
+
+
+def left_asleep(workload: Object | None, scaled: Object | None) -> bool:
+    """Returns whether KEDA took the last pod of a workload, which nobody brings back once its ScaledObject goes.
+
+    Neither an HPA nor Kubernetes itself starts from zero.
+    """
+    return scaled is not None and dig(workload, "spec", "replicas") == 0
 
 
 def sleep(workload: Object, before: str, now: str) -> Readiness | None:

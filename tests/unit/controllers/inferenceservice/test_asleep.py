@@ -9,6 +9,7 @@ import pytest
 from tests.unit.controllers.inferenceservice.healthy_children import with_healthy_children
 from tests.unit.controllers.inferenceservice.test_ingress_of_ready_service import CONTAINER, fresh, named
 
+from isvc.api import InferenceService
 from isvc.cli.explain import headline
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
@@ -71,6 +72,24 @@ def test_awake_again_it_has_nothing_to_say() -> None:
     raw = {**service(), "status": folded(asleep)}
     awake = healthy(replace(asleep, raw=raw), replicas=1)
     assert "reason" not in ready(folded(awake))
+
+
+def test_who_sleeps_when_an_hpa_takes_over_is_woken() -> None:
+    """An HPA does not start from zero, and KEDA's ScaledObject goes."""
+    asleep = healthy(fresh("Standard", gateway=False, service=service()), replicas=0)
+
+    def replicas(observed: Observed, annotations: dict[str, str]) -> int | None:
+        raw = service(annotations, predictor={"minReplicas": 2, "containers": [CONTAINER]})
+        changed = replace(observed, raw=raw, service=InferenceService.decode(raw))
+        [deployment] = named(plan(changed), DEPLOYMENTS).values()
+        found: int | None = deployment["spec"].get("replicas")
+        return found
+
+    assert replicas(asleep, {}) == 2
+    assert replicas(asleep, {"serving.kserve.io/autoscalerClass": "external"}) is None
+    assert replicas(asleep, {"serving.kserve.io/autoscalerClass": "keda"}) is None  # whose minimum KEDA sees to
+    paused = {key: each for key, each in asleep.live.items() if key[0] != SCALED_OBJECTS}
+    assert replicas(replace(asleep, live=paused), {}) is None  # people may scale a Deployment to nothing
 
 
 def without_pods(observed: Observed, since: str) -> Observed:

@@ -138,7 +138,7 @@ async def running_sites():
             await runner.cleanup()
 
 
-async def nobody_knows(host: str, path: str) -> None:
+async def nobody_knows(host: str, path: str, *, has_waited: bool = False) -> None:
     return None
 
 

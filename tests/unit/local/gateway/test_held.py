@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import pytest_asyncio
+from tests.ports import free_port
 from tests.unit.local.gateway.raw import named
 from tests.waiting import until
 
@@ -31,11 +32,13 @@ async def line(gateway):
     )
     gateway.gateway.processor.line_of = {Target(REVISION): made}.get
     gateway.gateway.backends.is_limited = lambda key: key == REVISION and made.is_limited
+    gateway.gateway.backends.comes_back = Target(REVISION).__eq__
     gateway.gateway.publisher.on_endpoints = lambda targets: made.advance()
     await gateway.service("s")
     await gateway.route("h.test", ("s", 1))
     yield made
     gateway.gateway.backends.is_limited = lambda key: False
+    gateway.gateway.backends.comes_back = lambda target: False
 
 
 async def test_a_request_waits_for_the_first_pod_and_the_next_one_does_not_ask(gateway, sites, line):
@@ -49,6 +52,27 @@ async def test_a_request_waits_for_the_first_pod_and_the_next_one_does_not_ask(g
     assert await (await gateway.session.get("/")).text() == "served"
     traffic = (await gateway.gateway.traffic())[REVISION].since(before)
     assert (traffic.ended, traffic.active) == (1, 0)  # that one; the others were counted here
+
+
+async def test_a_request_on_its_way_to_a_pod_that_died_is_answered_by_the_next(gateway, sites, line):
+    async def has_refused(endpoint: str) -> bool:
+        """Whether Envoy has tried to connect there."""
+        told = (await gateway.gateway.admin.get("/clusters")).decode()
+        return any(
+            f"::{endpoint}::cx_connect_fail::" in text and not text.endswith("::0") for text in told.splitlines()
+        )
+
+    dead = free_port()
+    await gateway.service("s", (dead, True))
+    asked = asyncio.create_task(gateway.session.post("/", data=b"x" * 100_000))
+    async with asyncio.timeout(60):
+        while not await has_refused(f"127.0.0.1:{dead}"):
+            await asyncio.sleep(0)
+        await gateway.service("s")
+        while not await has_refused("nobody.sock"):
+            await asyncio.sleep(0)
+        await gateway.service("s", (await sites(named("served")), True), (dead, False))
+        assert await (await asked).text() == "served"
 
 
 async def test_a_request_that_is_faster_than_its_route_is_routed_when_that_is_there(gateway, sites, monkeypatch):

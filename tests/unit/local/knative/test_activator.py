@@ -86,6 +86,22 @@ async def test_who_waits_too_long_is_told_so():
             pass
 
 
+async def test_who_waits_for_what_is_deleted_is_told_so_at_once():
+    line, _ = new_line([])
+
+    async def request() -> None:
+        async with line.admitted():
+            pass
+
+    waiting = [asyncio.create_task(request()) for _ in range(2)]
+    await asyncio.sleep(0)
+    line.give_up()
+    said = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(each, Unavailable) and "was deleted" in each.reason for each in said)
+    assert line.demand.under_way == 0
+    assert not line.has_waiting
+
+
 async def test_a_client_that_leaves_frees_its_place():
     pods = [Endpoint("127.0.0.1", 1)]
     line, _ = new_line(pods, concurrency=1)

@@ -29,6 +29,7 @@ def asking(text: str, *containers: Object, **scale: Any) -> Component:
         ("concurrency=10", HttpMetric(concurrency=10)),
         ("requestRate=50,cooldown=0", HttpMetric(request_rate=50, cooldown=0)),
         ("concurrency=1, requestRate=2 , cooldown=30", HttpMetric(1, 2, 30)),
+        ("concurrency=1,wait=90", HttpMetric(1, wait=90)),
     ],
 )
 def test_how_it_is_asked_for(text: str, metric: HttpMetric | None) -> None:
@@ -36,7 +37,8 @@ def test_how_it_is_asked_for(text: str, metric: HttpMetric | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["10", "concurrency", "concurrency=0", "concurrency=-1", "concurrency=²", "cooldown=30", "latency=1", ","]
+    "text",
+    ["10", "concurrency", "concurrency=0", "concurrency=-1", "concurrency=²", "cooldown=3,wait=5", "latency=1", ","],
 )
 def test_what_cannot_be_read_is_refused_with_what_could(text: str) -> None:
     with pytest.raises(WorkloadRefused, match="must be concurrency=<requests>, requestRate="):

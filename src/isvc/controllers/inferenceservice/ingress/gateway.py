@@ -24,7 +24,6 @@ from isvc.serving import http_routes, names
 from isvc.serving.config import IngressConfig
 from isvc.serving.hosts import additional_hosts, domain_name, is_hidden, service_host, url_path, without_port
 from isvc.serving.thirdparty import HTTP_ROUTES
-from isvc.serving.workload.http_metric import COLD_START_SECONDS
 
 _BY_PATH: Final = "Path"
 KINDS: Final[frozenset[Resource]] = frozenset({HTTP_ROUTES})
@@ -195,7 +194,7 @@ def _timeout(observed: Observed, deployed: Deployed) -> str | None:
     """A request that wakes a component has to wait for it first."""
     if observed.config.ingress.disable_http_route_timeout:
         return None
-    waiting = 0 if deployed.metric is None else COLD_START_SECONDS
+    waiting = 0 if deployed.metric is None else deployed.metric.wait
     return f"{waiting + request_seconds(observed, deployed.kind)}s"
 
 

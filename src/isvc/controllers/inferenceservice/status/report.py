@@ -20,7 +20,7 @@ from isvc.kube.objects import Object, dig, name_of
 from isvc.serving.shared_host import LOOK_FOR_MOVE
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
 from isvc.serving.workload.scalers import SCALING_READY
-from isvc.serving.workload.sleep import LOOK_AGAIN, WAKING
+from isvc.serving.workload.sleep import LOOK_AGAIN, is_waking
 
 LOOK_FOR_KNATIVE: Final = 5.0  # no watch reports that it was installed
 WAIT_FOR_MODEL_MESH: Final = 3.0
@@ -51,9 +51,8 @@ def _again(observed: Observed, after: Object) -> float | None:
     before = observed.status
     if rolled_out(before) != rolled_out(after) or (after.get("url") and before.get("url") != after["url"]):
         return 0.0
-    conditions = after.get("conditions") or ()
-    waking = (find(conditions, READY) or {}).get("reason") == WAKING.reason
-    if waking or (find(conditions, SCALING_READY) or {}).get("status") == UNKNOWN:
+    scaling = find(after.get("conditions") or (), SCALING_READY) or {}
+    if is_waking({"status": after}) or scaling.get("status") == UNKNOWN:
         return LOOK_AGAIN
     return None if observed.elder is None else LOOK_FOR_MOVE
 

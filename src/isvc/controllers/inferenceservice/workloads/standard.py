@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from isvc.api.annotations import HTTP_METRIC
+from isvc.api.annotations import HTTP_METRIC, AutoscalerClass
 from isvc.api.modes import DEPLOYMENT_MODE, DeploymentMode, current_name, parse_mode
 from isvc.controllers.inferenceservice.observed import Live, Observed
 from isvc.controllers.inferenceservice.planned import Deployed, Planned, ServiceStop, stop_at
@@ -40,7 +40,7 @@ from isvc.serving.workload.http_metric import check_ports, http_metric
 from isvc.serving.workload.readiness import Readiness, readiness
 from isvc.serving.workload.scalers import NO_INTERCEPTOR, SCALING_READY, scaling_readiness
 from isvc.serving.workload.service import services
-from isvc.serving.workload.sleep import ASLEEP, sleep
+from isvc.serving.workload.sleep import ASLEEP, left_asleep, sleep
 
 KINDS: Final[frozenset[Resource]] = frozenset(
     {
@@ -89,7 +89,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     wanted: list[Child | None] = [
         *reached,
         collector(component, config),
-        *deployments(component, config.deploy),
+        *deployments(component, config.deploy, woken=_is_left_asleep(observed, component)),
         budget,
         scaler,
     ]
@@ -103,6 +103,13 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
             return Deployed(kind, component, tuple(children), f"http://{host}", _missing_add_on(kind), metric)
         children.append(child)
     return Deployed(kind, component, tuple(children), f"http://{host}", metric=metric)
+
+
+def _is_left_asleep(observed: Observed, component: Component) -> bool:
+    """Returns whether an HPA is to take over from KEDA while there is no pod."""
+    name = component.name
+    scaled, workload = observed.live.get((SCALED_OBJECTS, name)), observed.live.get((DEPLOYMENTS, name))
+    return component.autoscaler == AutoscalerClass.HPA and left_asleep(workload, scaled)
 
 
 def _refuse(kind: str, component: Component, what: str) -> Deployed:

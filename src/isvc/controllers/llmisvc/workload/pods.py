@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from isvc.api.llm.scaling import ScalingSpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload import devices, lora
 from isvc.controllers.llmisvc.workload.accounts import ROUTING_SIDECAR
@@ -20,13 +21,22 @@ from isvc.kube.objects import Object, deep_copy
 from isvc.serving.containers import find_init_container, set_env
 from isvc.serving.llm import names
 from isvc.serving.llm.tracing import trace_server
+from isvc.serving.thirdparty import SCALED_OBJECTS
+from isvc.serving.workload.sleep import left_asleep
 
 
 def build_workload(observed: Observed, phase: Phase, given: Mapping[str, str], spec: Object) -> Child:
-    """Returns what holds the pods; without a number of replicas somebody else decides how many there are."""
+    """Returns what holds the pods; without a number of replicas somebody else decides how many there are.
+
+    One whom KEDA has left without any, and will not wake any more, gets one.
+    """
     resource, name = phase.workload
-    if phase.spec.replicas is not None:
-        spec = {**spec, "replicas": phase.spec.replicas}
+    replicas = phase.spec.replicas
+    if replicas is None and not _is_scaled_by_keda(phase):
+        scaled = observed.live.get((SCALED_OBJECTS, phase.scaled_object))
+        replicas = 1 if left_asleep(observed.live.get(phase.workload), scaled) else None
+    if replicas is not None:
+        spec = {**spec, "replicas": replicas}
     manifest: Object = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -34,6 +44,11 @@ def build_workload(observed: Observed, phase: Phase, given: Mapping[str, str], s
         "spec": spec,
     }
     return Child(resource, manifest, MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
+
+
+def _is_scaled_by_keda(phase: Phase) -> bool:
+    scaling = phase.spec.scaling or ScalingSpec()
+    return scaling.keda is not None or (scaling.wva is not None and scaling.wva.keda is not None)
 
 
 def build_pod(

@@ -55,10 +55,25 @@ def protocol(*, http2: bool) -> Json:
     )
 
 
-def assignment(name: str, endpoints: Iterable[Endpoint], draining: Iterable[Endpoint] = ()) -> Json:
-    """Returns the endpoints of a cluster; those that drain finish what they have, and get nothing more."""
+def assignment(
+    name: str, endpoints: Iterable[Endpoint], draining: Iterable[Endpoint] = (), *, comes_back: bool = False
+) -> Json:
+    """Returns the endpoints of a cluster; those that drain finish what they have, and get nothing more.
+
+    One whose pods come back has, while there is none, an endpoint that takes no connection: a request that was on its
+    way to the last pod is tried again until there is one. Without any endpoint it would be refused at once.
+    """
     known = [*map(_endpoint, endpoints), *({**_endpoint(each), "health_status": "DRAINING"} for each in draining)]
-    return {"cluster_name": name, "endpoints": [{"lb_endpoints": known}]}
+    if not comes_back:
+        return {"cluster_name": name, "endpoints": [{"lb_endpoints": known}]}
+    return {
+        "cluster_name": name,
+        "endpoints": [{"lb_endpoints": known}, {"lb_endpoints": [_NOBODY], "priority": 1}],
+        "policy": {"overprovisioning_factor": _NO_LIMIT},  # one pod that is ready is enough
+    }
+
+
+_NOBODY: Final[Json] = {"endpoint": {"address": {"pipe": {"path": "nobody.sock"}}}}
 
 
 def _endpoint(endpoint: Endpoint) -> Json:

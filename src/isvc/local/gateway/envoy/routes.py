@@ -21,6 +21,8 @@ _LONGEST: Final = 1000  # of the reasons that Envoy is given
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
 _ATTEMPTS: Final = 4  # after connections that were refused, where a rule says nothing of retries
 _NOT_SEEN: Final = "connect-failure,refused-stream,reset-before-request"
+_PATIENT_ATTEMPTS: Final = 2400  # with half of the longest pause between them, on average
+_PATIENT_PAUSE: Final[Json] = {"base_interval": "0.025s", "max_interval": "0.5s"}
 _LONGEST_PAUSE: Final = 60.0
 _MILLION: Final = 1_000_000
 _PAUSE: Final = 0.025  # seconds before the first retry; twice as many before each further one
@@ -52,6 +54,7 @@ class Destination(NamedTuple):
     processor: str = ""  # OWN_CLUSTER, or the cluster of an endpoint picker
     picks: bool = False  # whether the whole request is shown, to pick an endpoint by
     fails_open: bool = False  # whether a request goes on where nobody answers
+    comes_back: bool = False  # whether there will be a pod again where there is none
 
 
 DestinationOf = Callable[[Backend], Destination]
@@ -189,14 +192,15 @@ def _redirect(redirect: Object, rewrite: Json) -> Json:
 def _forward(rule: Rule, rewrite: Json, destination_of: DestinationOf) -> Json:
     timeouts = rule.spec.get("timeouts") or {}
     limits = {key: seconds for key, text in timeouts.items() if (seconds := limit(text or ""))}
-    retries = _retries(rule.spec.get("retry"), limits.get("backendRequest"))
+    backends = [backend for backend in rule.backends if backend.weight]
+    patient = any(destination_of(backend).comes_back for backend in backends)
+    retries = _retries(rule.spec.get("retry"), limits.get("backendRequest"), patient=patient)
     action: Json = {**rewrite, "timeout": _seconds(limits.get("request", 0)), "retry_policy": retries}
     if rule.mirrors:
         action["request_mirror_policies"] = [_mirror(each, destination_of) for each in rule.mirrors]
     found: Json = {"route": action, **_changes(rule.filters)}
     if host := rewritten_host(rule.filters):
         action["host_rewrite_literal"] = host
-    backends = [backend for backend in rule.backends if backend.weight]
     if len(backends) == 1 and not backends[0].filters:
         destination = destination_of(backends[0])
         action["cluster"] = destination.cluster
@@ -218,8 +222,11 @@ def _weighted(backend: Backend, destination_of: DestinationOf) -> Json:
     return found
 
 
-def _retries(retry: Object | None, attempt_limit: float | None) -> Json:
+def _retries(retry: Object | None, attempt_limit: float | None, *, patient: bool) -> Json:
+    """Returns when a request is sent again; a `patient` one until it is connected, for about ten minutes."""
     policy: Json = {"retry_on": _NOT_SEEN, "num_retries": _ATTEMPTS, **_OTHER_ENDPOINTS}
+    if patient:
+        policy |= {"num_retries": _PATIENT_ATTEMPTS, "retry_back_off": _PATIENT_PAUSE}
     if retry is not None and (attempts := retry.get("attempts", 1)):
         backoff = limit(retry.get("backoff") or "") or _PAUSE
         policy |= {

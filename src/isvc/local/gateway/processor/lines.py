@@ -15,6 +15,7 @@ class Unavailable(Exception):
 
     reason: str
     status: int = 503
+    has_waited: bool = False  # for a pod, whose state says why none came
 
 
 class Line(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 
@@ -38,8 +38,14 @@ _HOSTS_TOLD: Final = 20
 _INVALID_BACKEND: Final = 500  # by the Gateway API, of a backend that does not exist or may not be named
 _PATIENCE: Final = 5.0  # seconds until route and endpoints of a ready service have to be known here
 
-WhyUnready = Callable[[str, str], Awaitable[str | None]]
-"""Says what keeps the service at a host and path from answering: nothing if it is ready; None where there is none."""
+
+class WhyUnready(Protocol):
+    async def __call__(self, host: str, path: str, *, has_waited: bool = False) -> str | None:
+        """Says what keeps the service at a host and path from answering; None where there is none.
+
+        That is nothing if it is ready, unless a request `has_waited` for a pod of it in vain.
+        """
+        ...
 
 
 class Processor:
@@ -112,7 +118,7 @@ class Processor:
         yield go_on([*endpoints])
 
     async def _unavailable(self, question: Question, error: Unavailable) -> Refusal:
-        cause = await self._why_unready(question.host, question.path)
+        cause = await self._why_unready(question.host, question.path, has_waited=error.has_waited)
         return Refusal(503, f"{error.reason}; {cause}") if cause else Refusal(error.status, error.reason)
 
     def _require(self, service: Key, port: int | str) -> None:

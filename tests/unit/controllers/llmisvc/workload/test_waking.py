@@ -147,6 +147,17 @@ def test_asleep_and_waking_are_ready_and_say_so(replicas: int, there: int, befor
     assert (condition["status"], condition.get("reason")) == ("True", reason)
 
 
+@pytest.mark.parametrize(("scaling", "replicas"), [(None, 1), (IDLE, None)])
+def test_whom_keda_no_longer_scales_is_woken(scaling: Object | None, replicas: int | None) -> None:
+    live = {
+        (DEPLOYMENTS, "llama-kserve"): {"spec": {"replicas": 0}},
+        (SCALED_OBJECTS, "llama-kserve-keda"): {"metadata": {"name": "llama-kserve-keda"}},
+    }
+    observed = observed_with(asleep(metadata={"annotations": {}}, scaling=scaling), live=live)
+    assert children(plan(observed))["Deployment", "llama-kserve"]["spec"].get("replicas") == replicas
+    assert "replicas" not in children(plan(observed_with(observed, live={})))["Deployment", "llama-kserve"]["spec"]
+
+
 @pytest.mark.parametrize(
     ("metadata", "away", "message", "reason"),
     [
