@@ -182,6 +182,10 @@ test-gateway-api: .venv ## the Gateway API's own conformance tests for HTTPRoute
 bench-traffic: .venv ## predictions on isvc up at rest and while services are created, updated and shifted, and Envoy is killed (BEFORE=an older checkout's .venv/bin/python)
 	$(BIN)/python bench/traffic.py $(addprefix --before ,$(BEFORE))
 
+.PHONY: bench-sleep
+bench-sleep: .venv ## services on isvc up that sleep: wake times in both modes, and requests with kills meanwhile (N=200, MINUTES=10)
+	$(BIN)/python bench/sleep.py --services $(or $(N),200) --minutes $(or $(MINUTES),10)
+
 .PHONY: bench-many
 bench-many: .venv ## isvc up while 1,000 services are created: services a minute, memory, how late its loop is (N=1000, BEFORE=an older checkout's .venv/bin/python)
 	$(BIN)/python bench/many.py -n $(or $(N),1000) $(addprefix --before ,$(BEFORE))
