@@ -20,6 +20,8 @@ from isvc.api.resources import (
     CLUSTER_STORAGE_CONTAINERS,
     INFERENCE_GRAPHS,
     INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    LLM_INFERENCE_SERVICES,
     SERVING_RUNTIMES,
     TRAINED_MODELS,
 )
@@ -38,6 +40,7 @@ from isvc.kube.resource import (
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.thirdparty import (
     HTTP_ROUTES,
+    INFERENCE_POOLS,
     INTERCEPTOR_ROUTES,
     KNATIVE_SERVICES,
     REFERENCE_GRANTS,
@@ -51,16 +54,22 @@ OURS = (
     INFERENCE_SERVICES,
     INFERENCE_GRAPHS,
     TRAINED_MODELS,
+    LLM_INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
     SERVING_RUNTIMES,
     CLUSTER_SERVING_RUNTIMES,
     CLUSTER_STORAGE_CONTAINERS,
 )
-FOREIGN = (HTTP_ROUTES, INTERCEPTOR_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES)
+FOREIGN = (HTTP_ROUTES, INFERENCE_POOLS, INTERCEPTOR_ROUTES, KNATIVE_SERVICES, SCALED_OBJECTS, VIRTUAL_SERVICES)
 ADD_ON = "keda"
 """The namespace of KEDA's HTTP add-on, in which services that it scales have a ReferenceGrant."""
 BUILT_IN = (CONFIG_MAPS, DEPLOYMENTS, SERVICES, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS, INGRESSES)
-RECORDED = (*OURS[:3], *BUILT_IN, *FOREIGN)
+RECORDED = (*OURS[:4], *BUILT_IN, *FOREIGN)
 _BY_KIND = {(each.api_version, each.kind): each for each in (*OURS, *RECORDED)}
+_SCALED = [
+    {"type": kind, "status": "True" if kind == "Ready" else "False"}
+    for kind in ("Ready", "Active", "Fallback", "Paused")
+]
 _OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace")
 
 
@@ -135,7 +144,7 @@ class Player:
             status = {"parents": [_accepted(route, parent) for parent in route["spec"]["parentRefs"]]}
             await self._report(HTTP_ROUTES, route, status)
         for scaled in (await self.client.list(SCALED_OBJECTS, self.namespace)).items:
-            await self._report(SCALED_OBJECTS, scaled, {"conditions": [{"type": "Ready", "status": "True"}]})
+            await self._report(SCALED_OBJECTS, scaled, {"conditions": _SCALED})
 
     async def _report(self, resource: Resource, obj: Object, status: Object) -> None:
         if obj.get("status") != status:

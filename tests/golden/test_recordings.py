@@ -12,10 +12,13 @@ from tests.definitions import PATIENCE
 from tests.golden.player import Player, case_names, read_case, read_recording, write_recording
 from tests.waiting import until
 
-from isvc.api.resources import INFERENCE_SERVICES
+from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.kube.objects import Object, name_of
-from isvc.programs.isvc_manager import PROGRAM
+from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.toolkit.client import Client, kubeconfig
+
+
+RESTING = 40  # looks without a change, while recording
 
 
 @pytest.mark.parametrize("name", case_names())
@@ -24,7 +27,8 @@ async def test_recorded(cluster, client, namespace, name: str, request: pytest.F
     await player.set_up(case)
     expected = None if request.config.getoption("--record") else read_recording(name)
     states: list[Object] = []
-    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, controllers(own, PROGRAM, namespace):
+    program = llmisvc_manager.PROGRAM if case.get("llm") else isvc_manager.PROGRAM
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, controllers(own, program, namespace):
         for number, step in enumerate(case["steps"]):
             await player.play(step)
             wanted = expected[number]["objects"] if expected else None
@@ -47,7 +51,7 @@ async def _settled(player: Player, *, ready: bool, wanted: Object | None) -> Obj
         seen.append(await player.picture())
         if wanted is not None:
             return seen[-1] == wanted
-        return len(seen) > 15 and all(each == seen[-1] for each in seen[-15:])
+        return len(seen) > RESTING and all(each == seen[-1] for each in seen[-RESTING:])
 
     try:
         await until(rests, "it rests", within=PATIENCE, every=0.1)
@@ -58,11 +62,13 @@ async def _settled(player: Player, *, ready: bool, wanted: Object | None) -> Obj
 
 async def _remove(client: Client, namespace: str) -> None:
     """Leave nothing behind that another test's controllers would look after."""
-    for service in (await client.list(INFERENCE_SERVICES, namespace)).items:
-        await client.delete(INFERENCE_SERVICES, name_of(service), namespace)
+    services = (INFERENCE_SERVICES, LLM_INFERENCE_SERVICES)
+    for resource in services:
+        for service in (await client.list(resource, namespace)).items:
+            await client.delete(resource, name_of(service), namespace)
 
     async def gone() -> bool:
-        return not (await client.list(INFERENCE_SERVICES, namespace)).items
+        return not any([(await client.list(resource, namespace)).items for resource in services])
 
     await until(gone, "the services to go")
 
