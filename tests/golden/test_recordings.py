@@ -17,7 +17,6 @@ from isvc.kube.objects import Object, name_of
 from isvc.programs import isvc_manager, llmisvc_manager
 from isvc.toolkit.client import Client, kubeconfig
 
-
 RESTING = 40  # looks without a change, while recording
 
 
