@@ -18,10 +18,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from tests.recorded_cluster.servers import BIN, FLAGS, Servers, conform
 from tests.recordings import FOLDER
 
@@ -95,6 +96,7 @@ KNATIVE = HandOver(
 )
 HAND_OVERS = (LLM, STANDARD, KNATIVE)
 DEPLOYMENTS = ("apps/v1", "Deployment")
+PRESETS = ("serving.kserve.io/v1alpha2", "LLMInferenceServiceConfig")
 HARM = re.compile(
     r"^deleted |^wrote \S+/((Deployment|LeaderWorkerSet|Service)\S* spec\.\S*[tT]emplate|Service/\S+ spec\.clusterIP"
     r"|Secret/\S+ data|\S+ status\.(url|address))"
@@ -104,8 +106,8 @@ HARM = re.compile(
 class LiveTakeOver:
     """Services of KServe's controller on a kube-apiserver, which are handed from one controller to another."""
 
-    def __init__(self, servers: Servers, what: HandOver, controller: str) -> None:
-        self._what, self._run = what, servers.prepare(what.profile)
+    def __init__(self, servers: Servers, what: HandOver, controller: str, presets: Sequence[Object]) -> None:
+        self._what, self._run, self._presets = what, servers.prepare(what.profile), presets
         case = conform().Case
         self._run.cases = [case.load(FOLDER / f"cases/{name}.yaml", FOLDER / "golden") for name in what.cases]
         setattr(self._run.args, what.role, controller)
@@ -114,12 +116,20 @@ class LiveTakeOver:
     def begin(self) -> None:
         """Let the controller make the services, and the rest of the cluster run their pods."""
         self._run._install_base()
+        self._install_presets()
         self._run._start_controllers()
         self._run._register_webhooks()
         self._run._play()
         for case in self._run.cases:
             self._run_pods(case)
         self._settle()
+
+    def _install_presets(self) -> None:
+        """Those of the version that is taken over, in the place of the recordings'."""
+        for preset in self._run.kube.list(*PRESETS) if self._presets else ():
+            self._run.kube.delete(preset)
+        for preset in self._presets:
+            self._run.kube.create({**preset, "metadata": {**preset["metadata"], "namespace": "kserve"}})
 
     def stop(self) -> None:
         self._run._stop_controllers()
@@ -193,6 +203,11 @@ def build(what: HandOver, checkout: Path, folder: Path) -> str:
     return f"{program} {secure}{FLAGS.replace(' --webhook-cert-dir {cert_dir}', '')}"
 
 
+def presets_of(what: HandOver, checkout: Path) -> list[Object]:
+    files = sorted((checkout / "config" / "llmisvcconfig").glob("config-*.yaml")) if what is LLM else []
+    return [yaml.safe_load(path.read_text()) for path in files]
+
+
 def there_and_back(take_over: LiveTakeOver, what: HandOver, theirs: str) -> list[str]:
     """Hand the services to our manager, and back; gives what must not have changed."""
     ours = f"{BIN}/{what.program} {FLAGS}"
@@ -212,7 +227,7 @@ def hand_over(what: HandOver, checkout: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         theirs = build(what, checkout, Path(folder))
         servers = Servers()
-        take_over = LiveTakeOver(servers, what, theirs)
+        take_over = LiveTakeOver(servers, what, theirs, presets_of(what, checkout))
         try:
             return there_and_back(take_over, what, theirs)
         finally:

@@ -54,7 +54,7 @@ def picker_deployment(observed: Observed, account: Object) -> Child:
     }
     url = tokenizer.url(observed) if features.wants_tokenizer(scheduler) else None
     with context(f"{_BUILDING}: failed to apply scheduler migrations"):
-        rewrite(manifest, url)
+        rewrite(manifest, url, dig(live, "spec", "template", "spec"))
     if wakes_on_request(observed):
         _hold_requests(manifest)
     return Child(DEPLOYMENTS, manifest, policy=MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)

@@ -161,6 +161,36 @@ def test_a_version_that_is_none_is_refused(version: str, problem: str) -> None:
     assert str(refused.value) == f'failed to parse version "{version}": {problem}'
 
 
+OLD = {
+    "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
+    "kind": "EndpointPickerConfig",
+    "plugins": [{"type": "a"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "running", "is_left"),
+    [
+        ("0.9.0", "picker:v0.9.0", OLD, True),
+        ("0.9.1", "picker:v0.9.1", OLD, False),  # it restarts for its image, and may as well have the new one
+        ("0.9.0", "picker:v0.9.0", {**OLD, "plugins": [{"type": "b"}]}, False),
+        ("0.10.0", "picker:v0.9.0", OLD, False),
+    ],
+    ids=["as it runs", "another image", "another configuration", "a version that may not read it"],
+)
+def test_a_running_picker_is_not_restarted_for_an_api_version(
+    version: str, image: str, running: Object, *, is_left: bool
+) -> None:
+    """KServe 0.20 gave pickers of 0.9 the old one, and does not write as we do."""
+    live = {"containers": [{"name": "main", "image": "picker:v0.9.0", "args": ["--config-text", f"# said\n{running}"]}]}
+    made = deployment(version, ["--config-text", text.dump(OLD)])
+    [main] = made["spec"]["template"]["spec"]["containers"]
+    main["image"] = image
+    rewrite(made, None, live)
+    assert (main["args"] == live["containers"][0]["args"]) is is_left
+    assert is_left or "llm-d.ai/v1alpha1" in main["args"][1]
+
+
 def test_renamed_plugins_are_renamed_where_they_are_referred_to() -> None:
     profiles = [{"name": "p", "plugins": [{"pluginRef": "prefill-header-handler"}]}]
     config = rewritten("0.7.0", {"type": "prefill-header-handler"}, schedulingProfiles=profiles)

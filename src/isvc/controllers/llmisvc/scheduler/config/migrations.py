@@ -57,6 +57,11 @@ def migrate(config: Object, version: Version, metrics: dict[str, str], tokenizer
             _point_token_producer(config, tokenizer_url)
 
 
+def is_current_but_for_api_version(before: Object | None, after: Object | None) -> bool:
+    """Returns whether a configuration has the old apiVersion, and is otherwise what it would be rewritten to."""
+    return before is not None and after == {**before, "apiVersion": API_VERSION} != before
+
+
 def use_tokenizer_beside(config: Object) -> None:
     """Serves an endpoint picker whose pod has a tokenizer of its own, of versions that knew only this."""
     for plugin in plugins.of_type(config, PRECISE_PREFIX_SCORER):

@@ -7,7 +7,8 @@ arguments: one in a file is out of reach, and dropping the flags would lose what
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from isvc.controllers.llmisvc.scheduler.config import flags, migrations, plugins, text, version
 from isvc.controllers.llmisvc.scheduler.config.version import Version
@@ -25,7 +26,7 @@ _TRUE, _FALSE = (
 )
 
 
-def rewrite(deployment: Object, tokenizer_url: str | None) -> None:
+def rewrite(deployment: Object, tokenizer_url: str | None, live_pod: Object | None = None) -> None:
     """Changes the pod in place. Raises `Refused` for flags that its version refuses and that cannot move."""
     template = deployment["spec"]["template"]
     try:
@@ -40,14 +41,56 @@ def rewrite(deployment: Object, tokenizer_url: str | None) -> None:
     metrics = _take_metric_flags(pod, name, is_writable)
     source = _take_source_flags(pod, name, is_writable) if runs >= _DATA_SOURCE_SINCE else {}
 
-    def fit(config: Object) -> None:
-        if runs >= migrations.TOKENIZER_APART:
-            _drop_idle_tokenizer(pod, config)
-        migrations.migrate(config, runs, metrics, tokenizer_url)
-        if source:
-            plugins.add(config, {"type": _DATA_SOURCE, "parameters": source})
+    arguments = main.get("args") or []
+    for position in flags.text_positions(arguments):
+        fitted = _fit(arguments[position], runs, tuple(metrics.items()), tuple(source.items()), tokenizer_url)
+        if fitted is None:
+            break
+        arguments[position] = fitted.text
+        if runs >= migrations.TOKENIZER_APART and not fitted.asks_tokenizer:
+            idle = flags.container(pod, TOKENIZER_CONTAINER)
+            pod["containers"] = [each for each in pod["containers"] if each is not idle]
+    if migrations.TOKENIZER_APART <= runs < _DATA_SOURCE_SINCE:
+        _keep_running_config(main, flags.container(live_pod or {}) or {})
 
-    edit_configs(pod, fit)
+
+class _Fitted(NamedTuple):
+    text: str
+    asks_tokenizer: bool  # of the pod itself
+
+
+# Most services have the same configuration.
+@lru_cache(maxsize=256)
+def _fit(
+    given: str,
+    runs: Version,
+    metrics: tuple[tuple[str, str], ...],
+    source: tuple[tuple[str, Any], ...],
+    tokenizer_url: str | None,
+) -> _Fitted | None:
+    """Returns a configuration for the version that runs; None where there is none that could be rewritten."""
+    config = text.load_config(given)
+    if config is None:
+        return None
+    asks = not isinstance(config.get("plugins"), list) or plugins.has_type(config, plugins.PRECISE_PREFIX_SCORER)
+    migrations.migrate(config, runs, dict(metrics), tokenizer_url)
+    if source:
+        plugins.add(config, {"type": _DATA_SOURCE, "parameters": dict(source)})
+    return _Fitted(text.dump(config), asks)
+
+
+def _keep_running_config(main: Object, live: Object) -> None:
+    """Leaves a running picker the configuration that differs in nothing but an apiVersion of which it reads both.
+
+    KServe 0.20 gives pickers of 0.9 the old one: to replace it is no reason for a restart.
+    """
+    running = flags.config_text({"containers": [live]})
+    if running is None or main.get("image") != live.get("image"):
+        return
+    arguments = main.get("args") or []
+    for position in flags.text_positions(arguments):
+        if migrations.is_current_but_for_api_version(text.load_config(running), text.load_config(arguments[position])):
+            arguments[position] = running
 
 
 def edit_configs(pod: Object, edit: Callable[[Object], None]) -> None:
@@ -59,12 +102,6 @@ def edit_configs(pod: Object, edit: Callable[[Object], None]) -> None:
             return
         edit(config)
         arguments[position] = text.dump(config)
-
-
-def _drop_idle_tokenizer(pod: Object, config: Object) -> None:
-    if isinstance(config.get("plugins"), list) and not plugins.has_type(config, plugins.PRECISE_PREFIX_SCORER):
-        idle = flags.container(pod, TOKENIZER_CONTAINER)
-        pod["containers"] = [each for each in pod["containers"] if each is not idle]
 
 
 def _take_metric_flags(pod: Object, name: str, is_writable: bool) -> dict[str, str]:
