@@ -97,20 +97,25 @@ class _Shape(NamedTuple):
 def _shape(kind: type[Spec], above: tuple[type[Spec], ...] = ()) -> _Shape | None:
     rest, rest_wire = None, ""
     children: dict[str, tuple[str, bool, _Shape]] = {}
-    hints = get_type_hints(kind, include_extras=True)
-    for info in msgspec.structs.fields(kind):
-        hint = hints[info.name]
+    for name, wire, hint in _fields(kind):
         if _inline(hint) is not None:
-            rest, rest_wire = info.name, info.encode_name
+            rest, rest_wire = name, wire
             continue
         for struct, listed in _structs(hint):
             below = None if struct in (*above, kind) else _shape(struct, (*above, kind))
             if below is not None:
-                children[info.encode_name] = (info.name, listed, below)
+                children[wire] = (name, listed, below)
     if rest is None and not children:
         return None
-    known = frozenset(info.encode_name for info in msgspec.structs.fields(kind)) - {rest_wire}
+    known = frozenset(wire for _, wire, _ in _fields(kind)) - {rest_wire}
     return _Shape(rest, rest_wire, known, children)
+
+
+@cache
+def _fields(kind: type[Spec]) -> list[tuple[str, str, Any]]:
+    """Returns attribute, wire name and type of each field; to find the types out is slow."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [(info.name, info.encode_name, hints[info.name]) for info in msgspec.structs.fields(kind)]
 
 
 def _inline(hint: Any) -> Inline | None:

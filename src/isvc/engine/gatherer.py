@@ -57,6 +57,8 @@ class Gatherer:
 
     async def ask(self, needs: Iterable[Need[Any]]) -> Mapping[Need[Any], Any]:
         asked = list(needs)
+        if len(asked) == 1:  # a certificate is made at once: nothing changes between observing and planning
+            return {asked[0]: await self._answer(asked[0])}
         return dict(zip(asked, await asyncio.gather(*map(self._answer, asked)), strict=True))
 
     def _now(self) -> str:
@@ -82,7 +84,7 @@ class Gatherer:
             case ServerVersion():
                 answer = await self._source.server_version()
             case SelfSigned(hosts, life):
-                answer = await asyncio.to_thread(issue_self_signed, hosts, self._clock.now(), life)
+                answer = issue_self_signed(hosts, self._clock.now(), life)
             case DryRun():
                 answer = await self._refusal(need)
             case _:

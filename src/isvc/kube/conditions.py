@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from isvc.kube.objects import Object
@@ -138,10 +139,12 @@ class Conditions:
         """
         if not self._kinds.dependents:
             return None
-        counting = [c for c in self.result() if not c.get("severity") and c["type"] != self._kinds.happy]
-        counting.sort(key=self._recency, reverse=True)
+        counting = [c for c in self._items.values() if not c.get("severity") and c["type"] != self._kinds.happy]
+        if unhappy := [c for c in counting if c.get("status", UNKNOWN) != TRUE]:
+            unhappy.sort(key=itemgetter("type"))
+            unhappy.sort(key=self._recency, reverse=True)
         for status in (FALSE, UNKNOWN):
-            if found := next((c for c in counting if c.get("status", UNKNOWN) == status), None):
+            if found := next((c for c in unhappy if c.get("status", UNKNOWN) == status), None):
                 return found
         return {"status": UNKNOWN} if len(self._kinds.dependents) > len(counting) else None
 
