@@ -44,11 +44,20 @@ ROWS: dict[str, Callable[[Any], str]] = {
         f"{run.figures['update']['cpu_s']:.1f} s, {1000 * run.figures['update']['cpu_s'] / run.n:.2f} ms"
     ),
     "… memory at its peak": lambda run: f"{run.memory['peak']:.1f} MiB",
+    "kube-apiserver: CPU a service, until Ready": lambda run: _server_cpu(run, "kube-apiserver"),
+    "… memory, all Ready": lambda run: f"{run.servers['ready']['kube-apiserver rss_mib']:.0f} MiB",
+    "etcd: CPU a service, until Ready": lambda run: _server_cpu(run, "etcd"),
+    "… its memory, all Ready": lambda run: f"{run.servers['ready']['etcd rss_mib']:.0f} MiB",
 }
 
 
 def _until_ready(run: Any, figure: str) -> float:
     return float(run.figures["create"][figure] + run.figures["ready"][figure])
+
+
+def _server_cpu(run: Any, server: str) -> str:
+    seconds = sum(run.servers[phase][f"{server} cpu_s"] for phase in ("create", "ready"))
+    return f"{1000 * seconds / run.n:.1f} ms"
 
 
 def _requests(run: Any, phase: str) -> float:

@@ -19,6 +19,7 @@ bench: Any = importlib.import_module("bench")
 
 TENTH = 10
 FLOOR = 300
+SERVERS = ("etcd", "kube-apiserver")
 LIMIT = 1800.0  # seconds after which a phase is given up
 NOTE = "bench.example/note"
 CHILDREN = ("/apis/apps/v1/deployments", "/apis/autoscaling/v2/horizontalpodautoscalers")
@@ -51,13 +52,24 @@ class Scale(bench.Bench):  # type: ignore[misc]
         self.kinds = Services(self)
         self.seconds: Figures = {}  # of the phases that go on until the manager is idle: until all was done
         self.memory: Figures = {}
+        self.servers: dict[str, Figures] = {}  # of etcd and kube-apiserver by phase: seconds of CPU, and MiB at its end
         self.smaller: Any | None = None  # the run with fewer services before this one
 
     # -- phases
 
     def measure(self, name: str, phase: Callable[[], None]) -> None:
         print(f"{self.n:,} services: {name}", flush=True)
+        before = [bench._process_cpu(each.pid) for each in self.cluster.processes]
         super().measure(name, phase)
+        found = zip(SERVERS, self.cluster.processes, before, strict=True)
+        self.servers[name] = {
+            figure: value
+            for server, process, cpu in found
+            for figure, value in (
+                (f"{server} cpu_s", bench._process_cpu(process.pid) - cpu),
+                (f"{server} rss_mib", bench._process_rss(process.pid)),
+            )
+        }
         if name in self.seconds:
             self.figures[name]["wall_s"] = self.seconds[name]
 

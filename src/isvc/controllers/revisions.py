@@ -17,6 +17,7 @@ from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
 
 _WORKERS = 4
+_PATIENCE = 3.0  # children of services and their statuses go first
 
 
 def controller(resource: Resource, context: Context, environment: Environment) -> Controller:
@@ -61,7 +62,7 @@ class Reconciler:
         revision = revision_of(service)
         name, namespace = name_of(revision), namespace_of(revision)
         try:
-            await self._client.create(CONTROLLER_REVISIONS, revision)
+            await self._client.create(CONTROLLER_REVISIONS, revision, patience=_PATIENCE)
         except AlreadyExists:  # the spec of an even earlier time, or another replica was faster
             await self._client.patch(CONTROLLER_REVISIONS, name, {"revision": revision["revision"]}, namespace)
         except NotFound:  # its namespace is gone
