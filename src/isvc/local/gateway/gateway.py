@@ -10,15 +10,16 @@ import socket
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.request import getproxies
 
-import grpc
+from envoy.service.discovery.v3.ads_pb2_grpc import add_AggregatedDiscoveryServiceServicer_to_server
+from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
 from grpc import aio
 
 from isvc.kube.objects import Key
 from isvc.kube.resource import ENDPOINT_SLICES
-from isvc.local.gateway import metrics, xds
+from isvc.local.gateway import metrics
 from isvc.local.gateway.admin import Admin
 from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.endpoints.endpoint import Endpoint
@@ -27,7 +28,6 @@ from isvc.local.gateway.envoy import outside
 from isvc.local.gateway.envoy.bootstrap import ADMIN_SOCKET, OWN_SOCKET, TERMINAL, Settings, bootstrap
 from isvc.local.gateway.login import Login
 from isvc.local.gateway.process import WORKERS, EnvoyProcess
-from isvc.local.gateway.processor import server as processor_server
 from isvc.local.gateway.processor.picking import Pools
 from isvc.local.gateway.processor.server import Processor, WhyUnready
 from isvc.local.gateway.publisher import Publisher
@@ -89,7 +89,8 @@ class Gateway:
     async def start(self) -> None:
         """Starts Envoy; it is ready when `live` returns."""
         self._server = aio.server(options=_NO_LIMIT)
-        self._server.add_generic_rpc_handlers((_Methods(self.xds, self.processor),))
+        add_AggregatedDiscoveryServiceServicer_to_server(self.xds, self._server)
+        add_ExternalProcessorServicer_to_server(self.processor, self._server)
         self._server.add_insecure_port(f"unix:{self._folder / OWN_SOCKET}")
         await self._server.start()
         addresses = await self._open_spares()
@@ -179,16 +180,6 @@ class Gateway:
         except OSError as error:
             text = f"# {error}\n"
         return metrics.translate(text).encode(), metrics.CONTENT_TYPE
-
-
-class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """What Envoy may call."""
-
-    def __init__(self, configuration: XdsServer, processor: Processor) -> None:
-        self._handlers = {xds.METHOD: configuration.handler(), processor_server.METHOD: processor.handler()}
-
-    def service(self, details: Any) -> Any:
-        return self._handlers.get(details.method)
 
 
 def _private(folder: Path) -> Path:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Collection, Iterable
 from typing import Any, Final
 
-import grpc
+from envoy.service.discovery.v3.ads_pb2_grpc import AggregatedDiscoveryServiceServicer
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource
 
 from isvc.local.gateway.envoy.messages import Cluster, Secret, encode, pack, type_of
@@ -18,7 +18,6 @@ from isvc.local.gateway.tls import Certificates
 
 log = logging.getLogger("isvc.gateway")
 
-METHOD: Final = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 _CERTIFICATES: Final = type_of(Secret)
 _RENEWAL: Final = 60.0  # seconds between two looks at certificates
 _SUBSCRIBED_AS_A_WHOLE: Final = type_of(Cluster)  # the type whose resources Envoy wants without naming them
@@ -64,7 +63,7 @@ class _Stream:
         return self._sent.pop(nonce, {})
 
 
-class XdsServer:
+class XdsServer(AggregatedDiscoveryServiceServicer):  # type: ignore[misc]
     def __init__(self, certificates: Certificates | None = None) -> None:
         """`certificates` are made for names that Envoy asks for."""
         self._certificates = certificates
@@ -119,7 +118,7 @@ class XdsServer:
         if names:
             await stream.send(kind, [self._resource(kind, name) for name in names])
 
-    async def serve(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
+    async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
         """Answers one Envoy for as long as it lives."""
         self._stream = stream = _Stream(context)
         self._changed()
@@ -179,10 +178,3 @@ class XdsServer:
     def _changed(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-
-    def handler(self) -> Any:
-        return grpc.stream_stream_rpc_method_handler(
-            self.serve,
-            request_deserializer=DeltaDiscoveryRequest.FromString,
-            response_serializer=DeltaDiscoveryResponse.SerializeToString,
-        )

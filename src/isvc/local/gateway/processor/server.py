@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, Protocol, TypeVar
 
-import grpc
+from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
 
 from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends, cluster_target
@@ -33,7 +33,6 @@ from isvc.local.gateway.routes.table import RouteTable
 
 T = TypeVar("T")
 
-METHOD: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _HOSTS_TOLD: Final = 20
 _INVALID_BACKEND: Final = 500  # by the Gateway API, of a backend that does not exist or may not be named
 _PATIENCE: Final = 5.0  # seconds until route and endpoints of a ready service have to be known here
@@ -48,7 +47,7 @@ class WhyUnready(Protocol):
         ...
 
 
-class Processor:
+class Processor(ExternalProcessorServicer):  # type: ignore[misc]
     def __init__(
         self,
         table: RouteTable,
@@ -65,7 +64,7 @@ class Processor:
         self._metrics = metrics
         self.line_of: Callable[[Target], Line | None] = lambda target: None
 
-    async def process(
+    async def Process(
         self, requests: AsyncIterator[ProcessingRequest], context: Any
     ) -> AsyncIterator[ProcessingResponse]:
         asked = await anext(requests, None)
@@ -127,38 +126,38 @@ class Processor:
             raise Unavailable(reason) if exists else Unavailable(reason, _INVALID_BACKEND)
 
     async def _hold(self, question: Question, look: Callable[[], T]) -> T:
-        """Returns what is found; of a service that is ready it is waited for, as who reads of that may be faster."""
-        try:
-            return look()
-        except Unavailable as error:
-            if await self._why_unready(question.host, question.path) != "":
-                raise
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_PATIENCE):
-                    while not self._has_moved(question):
-                        with suppress(Unavailable):
-                            return look()
-                        await self._publisher.next_change()
-            raise error
+        """Returns what is found, now or soon. Raises Unavailable."""
+
+        def is_found() -> bool:
+            with suppress(Unavailable):
+                look()
+                return True
+            return self._has_moved(question)
+
+        await self._comes_soon(question, is_found)
+        return look()
 
     async def _is_routed_now(self, question: Question) -> bool:
-        """Waits for a route that may be just on the way, which is that of a service that is ready, or one of ours.
-
-        The route may also have come since Envoy asked.
-        """
+        """Waits for a route that may be just on the way; it may also have come since Envoy asked."""
         was_behind = self._publisher.is_behind
         await self._publisher.published()
-        if not self._has_route(question):
-            if await self._why_unready(question.host, question.path) != "":
-                return was_behind
-            try:
-                async with asyncio.timeout(_PATIENCE):
-                    while not self._has_route(question):
-                        await self._publisher.next_change()
-            except TimeoutError:
-                return was_behind
+        if not await self._comes_soon(question, lambda: self._has_route(question)):
+            return was_behind
         await self._publisher.published()
         return True
+
+    async def _comes_soon(self, question: Question, is_there: Callable[[], bool]) -> bool:
+        """Waits for what a service that is ready has to have: who reads that it is ready may be faster than we are."""
+        if is_there():
+            return True
+        if await self._why_unready(question.host, question.path) != "":
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                while not is_there():
+                    await self._publisher.next_change()
+                return True
+        return False
 
     def _has_route(self, question: Question) -> bool:
         return bool(self._table.rules_for(question.host, question.path))
@@ -184,10 +183,3 @@ class Processor:
         known = sorted(each for each in self._table.hosts if each and not each.startswith("*"))
         hosts = ", ".join(known[:_HOSTS_TOLD]) or "none yet"
         return Refusal(404, f"no route for host {host}; known hosts: {hosts}")
-
-    def handler(self) -> Any:
-        return grpc.stream_stream_rpc_method_handler(
-            self.process,
-            request_deserializer=ProcessingRequest.FromString,
-            response_serializer=ProcessingResponse.SerializeToString,
-        )
