@@ -207,15 +207,23 @@ async def test_a_group_or_node_that_leaves_loses_its_copy(cluster, client, place
         await until(lambda: _not(place.has(LOCAL_MODEL_NODES, first)), "a node that is gone needs no list")
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["cluster", "namespace"])
-async def test_volumes_that_no_service_uses_go(cluster, client, place, own: bool) -> None:
+CSI: Object = {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1"}, "accessModes": ["ReadWriteMany"]}
+NFS: Object = {"nfs": {"server": "files.example", "path": "/models"}, "accessModes": ["ReadWriteMany"]}
+
+
+@pytest.mark.parametrize(("own", "share"), [(False, CSI), (True, NFS)], ids=["cluster, CSI", "namespace, NFS"])
+async def test_volumes_that_no_service_uses_go(cluster, client, place, own: bool, share: Object) -> None:
     group = await place.add_group("a")
+    volume_of_share = {"spec": {"persistentVolumeSpec": {"hostPath": None, **share}}}
+    await client.patch(LOCAL_MODEL_NODE_GROUPS, group, volume_of_share)
     cache = await place.add_cache(f"{place.name}-m", group, namespace=place.name if own else "")
     claim, volume = f"{cache}-{group}", f"{cache}-{group}-{place.name}"
     async with running(cluster, place):
         await place.add_service(cache, place.name, own=own)
         await until(lambda: place.has(PERSISTENT_VOLUME_CLAIMS, claim, place.name), "there is a claim for the service")
         await until(lambda: place.has(PERSISTENT_VOLUMES, volume), "and a volume")
+        made = (await client.get(PERSISTENT_VOLUMES, volume))["spec"]
+        assert {field: made[field] for field in share} == share
         await client.delete(INFERENCE_SERVICES, f"for-{cache}", place.name)
         await until(lambda: _not(place.has(PERSISTENT_VOLUME_CLAIMS, claim, place.name)), "the claim goes")
         await place.release(claim, place.name)
