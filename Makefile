@@ -167,6 +167,10 @@ bench-toolkit: .venv ## cache and queue: events a second, memory per object, req
 bench-pods: .venv envtest ## latency of the pod webhook with 2,000 services, at 100 pods a second
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/pod_webhook.py
 
+.PHONY: bench-cached-start
+bench-cached-start: .venv ## apply to Ready on isvc up, without a model cache and with one, and what the model's source is asked (MEBIBYTES=1024)
+	$(BIN)/python bench/cached_start.py --mebibytes $(or $(MEBIBYTES),1024)
+
 .PHONY: bench-caches
 bench-caches: .venv envtest ## requests and CPU of localmodel-manager: model caches on nodes of a real kube-apiserver, settled, restarted (N=500, NODES=50)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/caches.py --caches $(or $(N),500) --nodes $(or $(NODES),50)
