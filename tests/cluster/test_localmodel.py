@@ -172,11 +172,14 @@ async def place(client) -> AsyncIterator[Place]:
 
 
 async def test_a_list_has_every_cache_whatever_races(cluster, client, place) -> None:
-    """Caches of two kinds come and go while somebody who knows nothing of others overwrites the list."""
+    """Caches of two kinds come and go while somebody who knows nothing of others overwrites the list.
+
+    Two managers are at work: one of them has not noticed yet that it does not lead any longer.
+    """
     group, node = await place.add_group("a"), await place.add_node(1, "a")
     names = [f"{place.name}-c{number}" for number in range(20)]
     own = dict.fromkeys(names[::2], place.name)
-    async with running(cluster, place):
+    async with running(cluster, place), running(cluster, place):
         await asyncio.gather(*(place.add_cache(name, group, namespace=own.get(name, "")) for name in names))
         await until(lambda: _equals(place.entries(node), sorted(names)), "every cache has its entry", PATIENCE)
         lost = {"spec": {"localModels": [{"modelName": "strange", "sourceModelUri": "hf://b"}]}}

@@ -20,6 +20,7 @@ from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.diagnosis.intent import plan_for
 from isvc.insight.diagnosis.model_causes import cache_of, lists_of, size
+from isvc.insight.diagnosis.sentence import state
 from isvc.insight.diagnosis.snapshot import Snapshot
 from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.objects import Object
@@ -136,3 +137,8 @@ def test_a_cache_of_the_namespace_is_another_one():
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 * 2**41, "6.0 TiB")])
 def test_sizes_are_readable(count: int, text: str):
     assert size(count) == text
+
+
+def test_a_cache_is_ready_on_nodes_and_not_at_an_address():
+    cache: Object = {"metadata": {"name": "llama"}, "status": {"copies": {"available": 2, "total": 2}}}
+    assert state(cache, []) == "is ready: 2 of 2 nodes have the model"
