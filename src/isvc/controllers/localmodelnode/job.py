@@ -104,9 +104,14 @@ def _container(model: LocalModelInfo, config: Config, storage_containers: list[O
         "name": CONTAINER,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **container,
-        "args": [model.source_model_uri, MODEL_PATH],
+        "args": [_literal(model.source_model_uri), MODEL_PATH],
         "volumeMounts": [mount(VOLUME, MODEL_PATH, sub_path=incoming_path(storage_key(model.source_model_uri)))],
     }
+
+
+def _literal(text: str) -> str:
+    """Returns a text in which Kubernetes fills in no variable: whoever writes a cache may not read the credentials."""
+    return text.replace("$", "$$")
 
 
 def _identity(config: Config, place: ModelNode) -> Object:
@@ -126,7 +131,8 @@ def _add_credentials(
 ) -> None:
     """Adds what a cache names, and nothing otherwise."""
     if model.storage is not None and model.storage.key is not None:
-        parameters = model.storage.parameters or {}
+        given = model.storage.parameters or {}
+        parameters = {_literal(name): _literal(value) for name, value in given.items()}
         add_storage_spec_credentials(container, model.storage.key, parameters, {}, config.credentials, lookup)
     elif model.service_account_name or model.storage is not None:
         add_service_account_credentials(container, pod_spec, model.service_account_name, {}, config.credentials, lookup)

