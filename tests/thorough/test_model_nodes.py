@@ -115,3 +115,17 @@ async def test_nodes_that_share_a_folder_keep_what_one_of_them_wants(make_node: 
     assert (first.model(source) / "model.bin").read_bytes() == WEIGHTS
     await first.list_models()
     await gone(first.model(source))
+
+
+async def test_a_disk_that_takes_no_more_keeps_what_it_has(make_node: MakeNode, web: Site):
+    """What is in the way here is a file; on a full disk it is the disk."""
+    source, node = f"{web.address}/iris/model.bin", await make_node()
+    await node.list_models(iris=source)
+    node.start()
+    await node.until("iris", DOWNLOADED)
+    rose = f"{web.address}/rose/model.bin"
+    node.incoming(rose).parent.write_text("in the way")
+    await node.list_models(iris=source, rose=rose)
+    refused = await node.until("rose", FAILED)
+    assert "Not a directory" in refused.error
+    assert await node.phase("iris") == DOWNLOADED

@@ -113,11 +113,13 @@ class Disk:
     def share(self, node: str, keys: Collection[str]) -> frozenset[str]:
         """Notes what this node wants to keep; returns what others want with whom it shares the folder."""
         own, wanted = self._downloads / f"{node}{_NODE}", set[str]()
-        fresh = own.with_suffix(".new")
-        fresh.write_text(json.dumps(sorted(keys)))
-        fresh.replace(own)
+        with suppress(OSError):  # a full disk keeps nobody from making space
+            fresh = own.with_suffix(".new")
+            fresh.write_text(json.dumps(sorted(keys)))
+            fresh.replace(own)
+        now = own.stat().st_mtime if own.exists() else 0.0
         for note in self._downloads.glob(f"*{_NODE}"):
-            if own.stat().st_mtime - note.stat().st_mtime > _FORGOTTEN:
+            if now - note.stat().st_mtime > _FORGOTTEN:
                 note.unlink()
             elif note != own:
                 wanted.update(json.loads(note.read_text()))

@@ -56,7 +56,8 @@ class NodeKeeper:
                 return self._do_chores(raw, downloads_of(jobs, pods), keys_in_use(pods))
         except OSError as error:
             log.warning("%s: %s", self._disk.root, error)
-            return Stock(problem=f"{error.filename or self._disk.root}: {error.strerror or error}")
+            problem = f"{error.filename or self._disk.root}: {error.strerror or error}"
+            return replace(self._disk.take_stock(), problem=problem)
 
     def _do_chores(self, raw: Object, downloads: Collection[Download], in_use: Collection[str]) -> Stock:
         stock, now = self._disk.take_stock(), timestamp(self._context.clock.now())
