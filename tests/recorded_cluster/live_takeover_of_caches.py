@@ -161,7 +161,7 @@ async def run(folder: Path) -> list[str]:
     server = AuditedServer()
     administrator = server.cluster.kubeconfig
     try:
-        async with begin_story(administrator, administrator, folder, reconcilationFrequencyInSecs=10) as story:
+        async with begin_story(administrator, lambda: administrator, folder, reconcilationFrequencyInSecs=10) as story:
             return await hand_over(Programs(server, story, folder), story)
     finally:
         server.stop()

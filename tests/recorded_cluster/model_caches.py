@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,14 +79,16 @@ class Story:
 
 
 @contextlib.asynccontextmanager
-async def begin_story(administrator: Path, agent: Path, folder: Path, **settings: object) -> AsyncIterator[Story]:
-    """Prepares the cluster; `agent` is the kubeconfig of the node's program, which has not started."""
+async def begin_story(
+    administrator: Path, agent: Callable[[], Path], folder: Path, **settings: object
+) -> AsyncIterator[Story]:
+    """Prepares the cluster; `agent` makes the kubeconfig of the node's program, which has not started."""
     async with Client.connect(kubeconfig.load(administrator)) as client:
         await definitions.install(client, *map(definitions.ours, KINDS))
         for name in (SYSTEM, JOBS):
             await client.create(NAMESPACES, NAMESPACES.typed({"metadata": {"name": name}}))
         await configure(client, SYSTEM, jobNamespace=JOBS, **settings)
-        node = ModelNode(client, agent, JOBS, folder, NODE_NAME, system_namespace=SYSTEM)
+        node = ModelNode(client, agent(), JOBS, folder, NODE_NAME, system_namespace=SYSTEM)
         await node.set_up()
         with site() as web:
             web.files = {f"/{name}": b"weights" for name in ("iris", "rose", "lily")}

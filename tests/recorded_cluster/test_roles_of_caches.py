@@ -48,7 +48,7 @@ def server() -> Iterator[AuditedServer]:
 
 @pytest.fixture
 async def story(server: AuditedServer, tmp_path: Path) -> AsyncIterator[Story]:
-    account = rights.kubeconfig(server, "model node")
+    account = partial(rights.kubeconfig, server, "model node")
     async with begin_story(server.cluster.kubeconfig, account, tmp_path) as begun:
         yield begun
 
