@@ -95,13 +95,17 @@ ON_KUBE = KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) --cluster=kube-apiserver
 ONE_BY_ONE := --dist load --maxschedchunk 1
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	$(ON_KUBE) tests/production tests/recorded_cluster/test_roles.py tests/recorded_cluster/test_roles_of_caches.py tests/recorded_cluster/test_restricted.py tests/cluster tests/differential
+	$(ON_KUBE) tests/production tests/recorded_cluster/test_roles.py tests/recorded_cluster/test_roles_of_caches.py tests/recorded_cluster/test_roles_of_our_cases.py tests/recorded_cluster/test_restricted.py tests/cluster tests/differential
 
 test-recorded: .venv envtest ## all recorded cases of KServe, played on a real kube-apiserver
 	$(ON_KUBE) $(ONE_BY_ONE) tests/conformance/test_recorded_cases.py
 
 test-takeover: .venv envtest ## taking over what KServe left on a real kube-apiserver, as it was recorded, restarts no pod
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver tests/recorded_cluster/test_takeover.py
+
+.PHONY: test-keda-crds
+test-keda-crds: .venv envtest ## what is planned for KEDA and its HTTP add-on against their own CRDs on a real kube-apiserver (KEDA=2.20.2, HTTP_ADD_ON=0.15.0; needs Go)
+	KEDA=$(KEDA) HTTP_ADD_ON=$(HTTP_ADD_ON) KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver tests/keda
 
 test-scale: .venv envtest ## one request for each child of 2,000 owners, and none after a restart, on a real kube-apiserver
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver --owners=2000 tests/cluster/test_engine.py

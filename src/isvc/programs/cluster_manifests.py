@@ -41,6 +41,7 @@ from isvc.programs.program import Program
 from isvc.programs.registration import ClientConfig, configurations, conversions, targets
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.environment import Environment
+from isvc.serving.thirdparty import REFERENCE_GRANTS
 from isvc.toolkit.cache.memory import MemoryReader
 
 PART_OF_US: Final = {"app.kubernetes.io/part-of": "isvc"}
@@ -57,7 +58,11 @@ _NOT_WHEN_INSTALLED: Final = (
 OPEN: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """The schema of what may be anything."""
 ALL: Final = ("get", "list", "watch", "create", "update", "delete")
-_NEVER_UPDATED: Final = frozenset({JOBS, PERSISTENT_VOLUME_CLAIMS})  # Kubernetes lets nothing change that we ask for
+_NEVER_DONE: Final = {
+    JOBS: "update",  # Kubernetes lets nothing change that we ask for
+    PERSISTENT_VOLUME_CLAIMS: "update",
+    REFERENCE_GRANTS: "delete",  # which all services of a namespace share
+}
 PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM, localmodel_manager.PROGRAM)
 
 
@@ -181,10 +186,10 @@ def _kind_rules(program: Program, *, namespaced: bool) -> list[Object]:
 
 def _child_rules(children: Collection[Resource]) -> Iterator[Object]:
     """Yields what is done with objects that a kind owns, for each group."""
-    for kept, verbs in ((False, ALL), (True, [verb for verb in ALL if verb != "update"])):
-        alike = sorted(child for child in children if (child in _NEVER_UPDATED) is kept)
+    for never in ("", *sorted({*_NEVER_DONE.values()}, reverse=True)):
+        alike = sorted(child for child in children if _NEVER_DONE.get(child, "") == never)
         for group, each in groupby(alike, lambda child: child.group):
-            yield _rule(group, [child.plural for child in each], verbs)
+            yield _rule(group, [child.plural for child in each], [verb for verb in ALL if verb != never])
 
 
 def _rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()) -> Object:

@@ -149,6 +149,19 @@ def test_whom_nobody_wakes_or_no_request_reaches_is_not_ready(replicas: int, awa
     assert reason in (None, predictor["reason"])
 
 
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_what_keda_cannot_ask_is_told_with_what_to_do(replicas: int) -> None:
+    """The add-on's scaler does not answer, or Prometheus does not, where a service has metrics of its own as well."""
+    observed = healthy(fresh("Standard", gateway=False, service=service()), replicas=replicas)
+    fails = {"conditions": [{"type": "Ready", "status": "False", "message": "Triggers do not work: no answer"}]}
+    scaled = {key: {**each, "status": fails} for key, each in observed.live.items() if key[0] == SCALED_OBJECTS}
+    status = folded(replace(observed, live={**observed.live, **scaled}))
+    scaling = find(status["conditions"], "ScalingReady") or {}
+    assert (scaling["status"], scaling["reason"]) == ("False", "ScaledObjectNotReady")
+    assert "no answer; its events say which trigger fails" in scaling["message"]
+    assert ready(status)["status"] == ("False" if replicas == 0 else "True")  # whom nobody wakes
+
+
 def test_those_that_nobody_scales_by_requests_say_nothing_of_it() -> None:
     status = folded(healthy(fresh("Standard", gateway=False, service=service({})), replicas=1))
     assert find(status["conditions"], "ScalingReady") is None

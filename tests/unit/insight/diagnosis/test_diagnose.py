@@ -12,6 +12,7 @@ from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.diagnosis.sentence import state
 from isvc.kube.objects import Object
+from isvc.serving.workload.scalers import INTERCEPTOR, OPERATOR, scaling_readiness
 
 READY = {"type": "Ready", "status": "True"}
 NOT_READY = {"type": "Ready", "status": "False", "reason": "Predictor ingress not created", "message": "waits"}
@@ -80,6 +81,35 @@ def test_all_is_well():
 def test_ready_but_odd(evidence: Evidence, expected: list[str]):
     assert causes(evidence) == expected
     assert all(finding.level is Level.WARNS for finding in diagnose(evidence))
+
+
+UNAVAILABLE = [
+    (frozenset({OPERATOR}), "True", "repair the Deployment keda-operator"),
+    (frozenset({INTERCEPTOR}), "True", "repair the Deployment of the add-on's interceptor"),
+    (frozenset[str](), "False", "see that Prometheus, or KEDA's HTTP add-on, answers"),
+]
+
+
+@pytest.mark.parametrize("kind", ["InferenceService", "LLMInferenceService"])
+@pytest.mark.parametrize("ready", [READY, NOT_READY])
+@pytest.mark.parametrize(("away", "scales", "remedy"), UNAVAILABLE)
+def test_who_is_away_that_scales_a_service_is_named(
+    kind: str, ready: Object, away: frozenset[str], scales: str, remedy: str
+):
+    scaled = {"metadata": {"name": "s"}, "status": {"conditions": [{"type": "Ready", "status": scales}]}}
+    said = {"type": "ScalingReady", **scaling_readiness(scaled, away, "2026-01-01T00:00:00Z")._asdict()}
+    [finding] = diagnose(Evidence({**service(ready, said), "kind": kind}))
+    assert finding.cause == said["reason"]
+    assert remedy in finding.remedy
+
+
+def test_what_keeps_a_service_from_waking_comes_first():
+    waking = {**READY, "reason": "Waking", "message": "waking up"}
+    crashed = {"state": {"terminated": {"reason": "Error", "exitCode": 1, "message": "no such file"}}}
+    found = diagnose(Evidence(service(waking), owned=[deployment(0, 1), replica_set(2, 0)], pods=[pod("p", **crashed)]))
+    assert [finding.cause for finding in found] == ["ContainerCrashes", "FewerReplicas"]
+    assert state(service(waking), found).startswith("is waking up: container kserve-container of pod p ends with")
+    assert state(service(waking), ()) == "is waking up"
 
 
 def test_an_old_revision_that_serves_is_explained_by_the_new_one():

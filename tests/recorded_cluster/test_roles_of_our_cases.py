@@ -1,0 +1,120 @@
+"""The chart's roles are enough for what KServe has not: KEDA's HTTP add-on and budgets for disruptions, and no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.golden.player import ADD_ON, Player, read_case, read_recording
+from tests.ports import free_port
+from tests.recorded_cluster import rights
+from tests.recorded_cluster.servers import BIN, AuditedServer
+from tests.recordings import FOLDER
+from tests.waiting import until
+
+from isvc.api.resources import INFERENCE_SERVICES
+from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.objects import Object, name_of
+from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, POD_DISRUPTION_BUDGETS, Resource
+from isvc.serving.config import CONFIG_MAP
+from isvc.serving.thirdparty import INTERCEPTOR_ROUTES, REFERENCE_GRANTS, SCALED_OBJECTS
+from isvc.toolkit.client import Client, kubeconfig
+
+SYSTEM = "kserve"
+CASES = {
+    "asleep-gateway": ("owl", (INTERCEPTOR_ROUTES, REFERENCE_GRANTS, SCALED_OBJECTS)),
+    "disruption-budgets": ("yew", (POD_DISRUPTION_BUDGETS,)),
+}
+"""The service of a case, and what of it is edited."""
+EDITS: dict[Resource, Object] = {
+    INTERCEPTOR_ROUTES: {"timeouts": {"readiness": "1s"}},
+    POD_DISRUPTION_BUDGETS: {"maxUnavailable": "99%"},
+    REFERENCE_GRANTS: {"to": [{"group": "", "kind": "Service", "name": "other"}]},
+    SCALED_OBJECTS: {"cooldownPeriod": 1},
+}
+SOMETIMES = {"get"}  # of one that was changed or taken by somebody else
+
+
+@pytest.fixture
+def server() -> Iterator[AuditedServer]:
+    running = AuditedServer()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+async def player(server: AuditedServer) -> AsyncIterator[Player]:
+    async with Client.connect(kubeconfig.load(server.cluster.kubeconfig)) as client:
+        with contextlib.suppress(AlreadyExists):
+            await client.create(NAMESPACES, {"metadata": {"name": SYSTEM}})
+        yield Player(client, SYSTEM)
+
+
+@contextlib.contextmanager
+def manager(server: AuditedServer, folder: Path) -> Iterator[None]:
+    flags = [f"--webhook-port={free_port()}", "--leader-elect", "--metrics-addr=0", "--health-probe-addr=0"]
+    env = {**os.environ, "KUBECONFIG": str(rights.kubeconfig(server, "manager")), "POD_NAMESPACE": SYSTEM}
+    with (folder / "manager.log").open("wb") as log:
+        process = subprocess.Popen([BIN / "isvc-manager", *flags], env=env, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=f"what starts the server lies beside the recorded cases in {FOLDER}")
+async def test_every_right_is_used_and_none_is_missing(server: AuditedServer, player: Player, tmp_path: Path):
+    for name, (service, kinds) in CASES.items():
+        case, states = read_case(name), read_recording(name)
+        with contextlib.suppress(NotFound):
+            await player.client.delete(CONFIG_MAPS, CONFIG_MAP, SYSTEM)
+        await player.set_up(case)
+        with manager(server, tmp_path):
+            for step, state in zip(case["steps"], states, strict=True):
+                await player.play(step)
+                there = partial(is_as_recorded, player, set(state["objects"]), service)
+                await until(there, f"{name}: {step['step']}", 120)
+                edited = await edit(player, kinds) if step is case["steps"][0] else []
+                await until(partial(are_mended, player, edited), f"{name}: edits are undone", 120)
+            for left in (await player.client.list(INFERENCE_SERVICES, SYSTEM)).items:
+                await player.client.delete(INFERENCE_SERVICES, name_of(left), SYSTEM)
+            await until(partial(has_no_services, player), "the services go", 120)
+    events = rights.of_account(server.audit(), "manager")
+    assert rights.refused(events) == set()
+    ours = {(each.group, each.plural) for each in EDITS}
+    granted = {each for each in rights.granted("manager") if (each.group, each.resource) in ours}
+    idle = {str(each) for each in granted - rights.used(events) if each.verb not in SOMETIMES}
+    assert idle == set(), f"nothing needs these rights: {idle}"
+
+
+async def is_as_recorded(player: Player, wanted: set[str], service: str) -> bool:
+    """Returns whether there is of a service what was recorded: nobody collects what the ones before left."""
+    await player.make_ready()
+    found = {key for key in await player.picture() if f"/{service}" in key}
+    return found == {key for key in wanted if f"/{service}" in key}
+
+
+async def edit(player: Player, kinds: Iterable[Resource]) -> list[tuple[Resource, str, str]]:
+    """Takes the spec of all that the manager made away from it, but for fields that have to be there."""
+    edited = []
+    for resource in kinds:
+        namespace = ADD_ON if resource is REFERENCE_GRANTS else SYSTEM
+        for obj in (await player.client.list(resource, namespace)).items:
+            await player.client.patch(resource, name_of(obj), {"spec": EDITS[resource]}, namespace)
+            edited.append((resource, name_of(obj), namespace))
+    return edited
+
+
+async def are_mended(player: Player, edited: list[tuple[Resource, str, str]]) -> bool:
+    found = [(resource, await player.client.get(resource, name, place)) for resource, name, place in edited]
+    return all({**obj["spec"], **EDITS[resource]} != obj["spec"] for resource, obj in found)
+
+
+async def has_no_services(player: Player) -> bool:
+    return not (await player.client.list(INFERENCE_SERVICES, SYSTEM)).items
