@@ -37,6 +37,7 @@ from isvc.kube.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
+from isvc.serving.thirdparty import INFERENCE_POOLS
 from isvc.toolkit.client import Client, PatchKind, kubeconfig
 from isvc.toolkit.clock import SystemClock
 from isvc.wire.x509.issue import Pair, issue_authority, issue_serving
@@ -58,7 +59,7 @@ LLM_SERVICE: Object = {
     "apiVersion": "serving.kserve.io/v1alpha2",
     "kind": "LLMInferenceService",
     "metadata": {"name": "tulip", "namespace": "default"},
-    "spec": {"model": {"uri": "hf://lab/tulip", "name": "lab/tulip"}},
+    "spec": {"model": {"uri": "hf://lab/tulip", "name": "lab/tulip"}, "router": {"scheduler": {}}},
 }
 
 
@@ -152,6 +153,16 @@ class Platform:
 
         await until(deployed, f"there are the Deployments {', '.join(names)}", within=120)
 
+    async def has_pool(self, service: str) -> None:
+        """Of a kind that nobody but our chart has brought."""
+
+        async def made() -> bool:
+            return f"{service}-inference-pool" in {
+                name_of(each) for each in (await self.client.list(INFERENCE_POOLS, "default")).items
+            }
+
+        await until(made, f"{service} has an InferencePool", within=120)
+
     async def authority(self) -> str:
         """By which the API server trusts who converts LLMInferenceServices."""
         crd = await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, "llminferenceservices.serving.kserve.io")
@@ -184,7 +195,7 @@ async def _install(cluster: Cluster, client: Client, folder: Path) -> None:
         await platform.refuses()
         await platform.deploys("iris-predictor")
     trusted = await platform.authority()
-    run("upgrade", "isvc-crds", CHARTS / "isvc-crds")
+    run("upgrade", "isvc-crds", CHARTS / "isvc-crds", *settings(["inferenceExtension=true"]))
     assert trusted == await platform.authority(), "an upgrade keeps the conversion"
 
     await _with_given_certificates(platform)
@@ -216,6 +227,7 @@ async def _with_given_certificates(platform: Platform) -> None:
         await platform.create(INFERENCE_SERVICES, SERVICE, "rose")
         await platform.create(LLM_INFERENCE_SERVICES, LLM_SERVICE, "tulip")
         await platform.deploys("rose-predictor", "tulip-kserve")
+        await platform.has_pool("tulip")
         await platform.converts("tulip")
         before = [pod.certificate(name) for name in ("webhook-server", "llmisvc-webhook")]
         await platform.give(authority)

@@ -40,6 +40,7 @@ _ZERO_IS_ABSENT: Final = frozenset(
         "tty",
     }
 )
+_KEYS: Final = frozenset({"name", "mountPath", "devicePath"})
 _TAG: Final = re.compile(r":[\w.\-]*$")
 
 
@@ -118,12 +119,15 @@ def _schema(kind: str) -> dict[str, Any]:
 
 
 def _drop_empty(value: Any) -> Any:
-    """Returns what an overlay really says: an empty text or list, like an absent one, lays nothing over."""
+    """Returns what an overlay really says: an empty text or list, like an absent one, lays nothing over.
+
+    What entries of lists are known by stays, as in Go's structs: of a mount without a path, the API server says so.
+    """
     if isinstance(value, dict):
         return {
             key: _drop_empty(inner)
             for key, inner in value.items()
-            if key == "name" or (inner not in (None, "", []) and (inner or key not in _ZERO_IS_ABSENT))
+            if key in _KEYS or (inner not in (None, "", []) and (inner or key not in _ZERO_IS_ABSENT))
         }
     return [_drop_empty(inner) for inner in value] if isinstance(value, list) else value
 

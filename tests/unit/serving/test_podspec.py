@@ -30,6 +30,11 @@ def test_a_variable_keeps_one_source_the_users():
     assert reference in merge_containers(RUNTIME, {"env": [reference]})["env"]
 
 
+def test_a_mount_without_a_path_is_left_for_the_api_server_to_refuse():
+    mounts = [{"name": "data", "mountPath": ""}]
+    assert merge_containers(RUNTIME, {"volumeMounts": mounts})["volumeMounts"] == mounts
+
+
 def test_zero_lays_nothing_over():
     merged = merge_containers(RUNTIME, {"readinessProbe": {"initialDelaySeconds": 0}, "command": [], "env": []})
     assert merged["readinessProbe"]["initialDelaySeconds"] == 3
