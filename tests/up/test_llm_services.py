@@ -93,8 +93,11 @@ def test_an_llm_sleeps_and_a_request_wakes_it(here):
     with client_of(here, "dozing-llm") as llm, ThreadPoolExecutor(3) as clients:
         until(sleeps, "that it sleeps")
         asked: dict[str, Any] = {"model": "dozing-smollm2", "messages": QUESTION, "temperature": 0, "max_tokens": 3}
-        answers = list(clients.map(lambda _: llm.chat.completions.create(**asked), range(3)))
-        assert [answer.usage.completion_tokens for answer in answers] == [3, 3, 3]
+        streamed = clients.submit(lambda: list(llm.chat.completions.create(**asked, stream=True)))
+        answers = list(clients.map(lambda _: llm.chat.completions.create(**asked), range(2)))
+        assert [answer.usage.completion_tokens for answer in answers] == [3, 3]
+        text = "".join(part.choices[0].delta.content or "" for part in streamed.result() if part.choices)
+        assert text == answers[0].choices[0].message.content
         until(sleeps, "that it sleeps again")
     about = f"involvedObject.uid={here.get('llmisvc', 'dozing-llm')['metadata']['uid']}"
     told = here.kubectl("get", "events", f"--field-selector={about}", "-o=jsonpath={.items[*].reason}").split()
