@@ -17,6 +17,11 @@ def host_and_port(authority: str) -> tuple[str, int]:
     return host.lower().rstrip("."), int(port)
 
 
+def full_name(host: str) -> str:
+    """Returns the one name by which a host is known here: of the cluster, `.svc` stands for `.svc.cluster.local`."""
+    return f"{host}.cluster.local" if host.endswith(".svc") else host
+
+
 def is_this_machine(host: str) -> bool:
     """Whether the name can mean this machine alone, which a name out of the DNS never does."""
     return _LOOPBACK.fullmatch(host) is not None

@@ -12,12 +12,13 @@ from weakref import WeakKeyDictionary, WeakSet
 from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.envoy import guard, hosts
-from isvc.local.gateway.envoy.messages import RBACPerRoute, Route, RouteConfiguration, encode, pack
+from isvc.local.gateway.envoy.messages import RBACPerRoute, Route, RouteConfiguration, encode, pack, pack_parts
 from isvc.local.gateway.envoy.routes import Destination, routes
 from isvc.local.gateway.envoy.types import AGAIN_HEADER, POD_HEADER, ROUTES, Json
 from isvc.local.gateway.names import is_this_machine
 from isvc.local.gateway.routes.rules import Refusal, Rule, Target
 from isvc.local.gateway.routes.table import ANY, WRONG_TYPES, RouteTable
+from isvc.serving.hosts import service_host
 
 log = logging.getLogger("isvc.gateway")
 
@@ -56,7 +57,8 @@ class VirtualHosts:
         self._always = {hosts.THIS_MACHINE, f"*.{hosts.THIS_MACHINE}", hosts.CATCH_ALL, *self._allowed}
         self._due: set[str] = set(self._always)
         self._services: dict[str, Key] = {}  # by their names
-        self._known: dict[str, Any] = {}
+        self._everywhere = encode(RouteConfiguration, _EVERYWHERE).SerializeToString()
+        self._known: dict[str, bytes] = {}  # the configuration with this virtual host alone
         self._uses: dict[str, set[Target]] = {}
         self._made: WeakKeyDictionary[Rule, dict[tuple[Destination, ...], list[Any]]] = WeakKeyDictionary()
         self._proven: WeakSet[Rule] = WeakSet()
@@ -66,7 +68,7 @@ class VirtualHosts:
         """A backend is reached in another way; a Service may have come, gone, or changed its ports."""
         self._due |= {host for host, targets in self._uses.items() if target in targets}
         if target.pool is None:
-            names = [*hosts.service_names(target.key), hosts.short_name(target.key)]
+            names = [service_host(target.key.name, target.key.namespace), hosts.short_name(target.key)]
             self._due |= set(names)
             for name in names:
                 if self._backends.ports(target.key) is None:
@@ -89,12 +91,10 @@ class VirtualHosts:
         return bool(due)
 
     def message(self) -> Any:
-        """Returns the configuration."""
-        found = encode(RouteConfiguration, _EVERYWHERE)
-        found.virtual_hosts.extend(self._known.values())
-        return found
+        """Returns the configuration: messages of protobuf, one after the other, are one with the fields of all."""
+        return pack_parts(RouteConfiguration, [self._everywhere, *self._known.values()])
 
-    def _make(self, host: str) -> Any:
+    def _make(self, host: str) -> bytes:
         here, any_host = is_this_machine(host.removeprefix("*.")), self._table.rules(ANY)
         if host == hosts.CATCH_ALL:
             rules = [*hosts.for_pods(any_host), *hosts.for_addresses(any_host)]
@@ -107,7 +107,7 @@ class VirtualHosts:
         found = hosts.virtual_host(hosts.domains(host), made)
         if host == hosts.CATCH_ALL:
             found.typed_per_filter_config[guard.FILTER].CopyFrom(self._strangers)
-        return found
+        return bytes(RouteConfiguration(virtual_hosts=[found]).SerializeToString())
 
     def _service_rules(self, host: str) -> list[Rule]:
         key = self._services.get(host)

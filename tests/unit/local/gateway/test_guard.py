@@ -113,6 +113,12 @@ async def test_short_names_are_for_pods(served) -> None:
         assert await answer.text() == "served"
 
 
+@pytest.mark.parametrize("host", ["s.default.svc", "s.default.svc:80", "s.default.svc.cluster.local", "t.default.svc"])
+async def test_full_names_of_the_cluster_are_for_everybody_whichever_a_route_has(served, host) -> None:
+    await served.http_route(["t.default.svc.cluster.local"], [{"backendRefs": [{"name": "s", "port": 80}]}], "full")
+    assert (await exchange(served.port, request(Host=host))).startswith(b"HTTP/1.1 200 ")
+
+
 async def test_credentials_are_new_at_every_start() -> None:
     assert Login().proxy_url(1) != Login().proxy_url(1)
 

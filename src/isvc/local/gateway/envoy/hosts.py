@@ -18,7 +18,6 @@ from isvc.local.gateway.envoy.path_index import FEW, index
 from isvc.local.gateway.envoy.routes import ask, refuse
 from isvc.local.gateway.envoy.types import AGAIN, MOVED_HEADER, POD_HEADER, Json
 from isvc.local.gateway.routes.rules import Refusal, Rule, service_rule
-from isvc.serving.hosts import service_host
 
 METRICS_PATH: Final = "/-/metrics"
 METRICS: Final = "metrics"
@@ -27,6 +26,7 @@ OUTSIDE: Final = "outside"
 CATCH_ALL: Final = "*"
 THIS_MACHINE: Final = "localhost"
 _ADDRESSES: Final = ["127.0.0.1", "[::1]"]
+_OF_CLUSTER: Final = ".cluster.local"
 _KEPT: Final = 1 << 20  # bodies of up to this size can be sent again
 
 _IS_ADDRESS: Final = (":authority", "RegularExpression", r"([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?")
@@ -35,7 +35,9 @@ _IS_POD: Final = (POD_HEADER, "Present", "")
 
 def domains(host: str) -> list[str]:
     """Returns what Envoy knows a host by. Routes name hosts, not addresses: 127.0.0.1 is `localhost` to them."""
-    return [host, *_ADDRESSES] if host == THIS_MACHINE else [host]
+    if host == THIS_MACHINE:
+        return [host, *_ADDRESSES]
+    return [host, host.removesuffix(_OF_CLUSTER)] if host.endswith(f".svc{_OF_CLUSTER}") else [host]
 
 
 def framed(routes: Iterable[Any], outside: Sequence[Any], *, here: bool) -> list[Any]:
@@ -57,13 +59,8 @@ def service_rules(key: Key, ports: tuple[Port, ...]) -> list[Rule]:
     return [service_rule(key.namespace, key.name, port.number, _asks_for(port.number)) for port in ports]
 
 
-def service_names(key: Key) -> list[str]:
-    """Returns the names that mean a Service to everybody; the short one, which others might have, is for pods."""
-    full = service_host(key.name, key.namespace)
-    return [full, full.removesuffix(".cluster.local")]
-
-
 def short_name(key: Key) -> str:
+    """Returns the name of a Service that others might have, too: it is for pods."""
     return f"{key.name}.{key.namespace}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
@@ -31,6 +32,7 @@ __all__ = [
     "VirtualHost",
     "encode",
     "pack",
+    "pack_parts",
 ]
 
 PREFIX: Final = "type.googleapis.com/"
@@ -49,8 +51,15 @@ def type_of(kind: type[Any]) -> str:
     return PREFIX + str(kind.DESCRIPTOR.full_name)
 
 
+def pack_parts(kind: type[Any], parts: Iterable[bytes]) -> AnyMessage:
+    """Returns a message of a kind, of which these are encoded parts, where any may stand."""
+    return AnyMessage(type_url=type_of(kind), value=b"".join(parts))
+
+
 def pack(message: Any) -> AnyMessage:
-    """Returns the message where any may stand."""
+    """Returns the message where any may stand, also one that is packed already."""
+    if isinstance(message, AnyMessage):
+        return message
     packed = AnyMessage()
     packed.Pack(message)
     return packed

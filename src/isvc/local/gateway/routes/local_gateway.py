@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from isvc.kube.objects import Object
+from isvc.local.gateway.names import full_name
 from isvc.local.gateway.routes.rules import Backend, Path, Refusal, Rule, path_modifier, rewritten_host
 from isvc.local.knative.kinds import LOCAL_GATEWAY
 from isvc.serving.config import AutoscalerConfig
@@ -19,7 +20,7 @@ INTERCEPTOR: Final = AutoscalerConfig().interceptor
 
 def sent_on_as(rule: Rule) -> str | None:
     """Returns the host under which a rule sends requests to the local gateway; None if it sends them elsewhere."""
-    return rewritten_host(rule.filters).lower() if any(map(_is_this_gateway, rule.backends)) else None
+    return full_name(rewritten_host(rule.filters).lower()) if any(map(_is_this_gateway, rule.backends)) else None
 
 
 def _is_this_gateway(backend: Backend) -> bool:

@@ -18,7 +18,7 @@ from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patterns import BadPattern
 from isvc.kube.resource import INGRESSES
-from isvc.local.gateway.names import cluster_name, is_host
+from isvc.local.gateway.names import cluster_name, full_name, is_host
 from isvc.local.gateway.routes.http_routes import Refuse, http_route_rules
 from isvc.local.gateway.routes.ingresses import ingress_rules
 from isvc.local.gateway.routes.interceptor_routes import interceptor_route_rules
@@ -77,7 +77,7 @@ class RouteTable:
             return
         try:
             entries = [
-                Entry(host.lower(), rule, _place(source, obj, rule, number), sent_on_as(rule))
+                Entry(full_name(host.lower()), rule, _place(source, obj, rule, number), sent_on_as(rule))
                 for number, (host, rule) in enumerate(compiled)
                 if not host or is_host(host.lower())
             ]
@@ -122,11 +122,12 @@ class RouteTable:
 
     def names(self, host: str) -> bool:
         """Whether a route is for this host or its domain, not just for any."""
+        host = full_name(host)
         return host in self._hosts or any(_is_below(host, domain) for domain in self._domains)
 
     def rules_for(self, host: str, path: str) -> list[Rule]:
         """Returns the rules for this host and path, whatever else they ask of a request."""
-        return [rule for each in (host, ANY) for rule in self.rules(each) if Path.of(rule.match).takes(path)]
+        return [rule for each in (full_name(host), ANY) for rule in self.rules(each) if Path.of(rule.match).takes(path)]
 
     def rules(self, host: str) -> list[Rule]:
         """Returns the rules for a host or domain, those of wider domains last. The first that matches counts."""
