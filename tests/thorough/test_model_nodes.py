@@ -10,8 +10,9 @@ from tests.cluster.model_nodes import WEIGHTS, MakeNode, ModelNode, Stall, gone
 from tests.unit.pods.storage_initializer.sites import Site
 from tests.waiting import until
 
-from isvc.api.localmodel import DOWNLOADED, DOWNLOADING, FAILED
-from isvc.api.resources import LOCAL_MODEL_NAMESPACE_CACHES
+from isvc.api.localmodel import DOWNLOADED, DOWNLOADING, FAILED, PENDING
+from isvc.api.resources import LOCAL_MODEL_NAMESPACE_CACHES, LOCAL_MODEL_NODES
+from isvc.kube.resource import JOBS
 from isvc.toolkit.client import Client
 
 
@@ -129,3 +130,19 @@ async def test_a_disk_that_takes_no_more_keeps_what_it_has(make_node: MakeNode, 
     refused = await node.until("rose", FAILED)
     assert "Not a directory" in refused.error
     assert await node.phase("iris") == DOWNLOADED
+
+
+async def test_a_node_that_is_deleted_while_it_downloads_may_come_back(make_node: MakeNode, web: Site, client: Client):
+    """Its list goes with it; Kubernetes deletes the Jobs of that list a moment later, which is done here by hand."""
+    source, node, stall = f"{web.address}/iris/model.bin", await make_node(), Stall(web)
+    await node.list_models(iris=source)
+    node.start()
+    await until(stall.reached.is_set, "half of the model to have come")
+    (job,) = await node.jobs()
+    await client.delete(LOCAL_MODEL_NODES, node.name)
+    await node.list_models(iris=source)
+    await until(lambda: _is_at(node, "iris", PENDING), "the new list to wait for the pod of the old one")
+    await client.delete(JOBS, job["metadata"]["name"], node.namespace, propagation="Background")
+    stall.go_on.set()
+    await node.until("iris", DOWNLOADED)
+    assert (node.model(source) / "model.bin").read_bytes() == WEIGHTS
