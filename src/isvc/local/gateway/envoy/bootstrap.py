@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
-from string import Template
 from typing import Any, Final
 from urllib.parse import urlsplit
-
-import orjson
 
 from isvc.kube.go_yaml import load_all
 from isvc.local.gateway.envoy.guard import foreign_policies
@@ -61,7 +58,6 @@ def bootstrap(settings: Settings, addresses: Sequence[str], *, login: str, proxy
     """
     front, outside = settings.front, urlsplit(proxy)
     policies = foreign_policies(front.allowed_origins)
-    style = "json" if front.access_log_json else "text"
     address, *others = (_address(each, settings.port) for each in addresses)
     tls_address, *tls_others = (_address(each, settings.tls_port or 0) for each in addresses)
     values = {
@@ -71,30 +67,38 @@ def bootstrap(settings: Settings, addresses: Sequence[str], *, login: str, proxy
         "tls_others": [{"address": each} for each in tls_others],
         "pods_port": settings.pods_port,
         "login": login,
-        "foreign_policies": policies,
-        "foreign_asked": policies["foreign.asked"],
+        "foreign_fetched": policies["foreign.fetched"],
+        "foreign_asked": policies["foreign.asked"]["permissions"],
         "replies": local_replies(),
         "log": front.access_log,
         "proxy": _address(outside.hostname or "", outside.port or 80),
         **{name: f"{seconds:g}s" for name, seconds in asdict(front.limits).items()},
     }
-    names = {
-        "logger": f"*{style}_logger" if front.access_log else "",
-        "log_filter": f"*{style}_log_filter," if front.access_log else "",
-        "sandbox_filter": "*not_this_machine," if settings.sandbox else "",
+    [found] = load_all((files(__package__) / "bootstrap.yaml").read_text())
+    shared, style = found.pop("shared"), "json" if front.access_log_json else "text"
+    values |= {
+        "logger": _fill(shared[f"{style}_logger"], values) if front.access_log else None,
+        "log_filter": shared[f"{style}_log_filter"] if front.access_log else None,
+        "sandbox_filter": shared["not_this_machine"] if settings.sandbox else None,
     }
-    text = (files(__package__) / "bootstrap.yaml").read_text()
-    [found] = load_all(Template(text).substitute(names, **{key: _json(value) for key, value in values.items()}))
-    del found["shared"]
     unused = {*(["outside-proxy"] if not proxy else []), *(["tls"] if settings.tls_port is None else [])}
     for kind, parts in found["static_resources"].items():
         found["static_resources"][kind] = [each for each in parts if each["name"] not in unused]
-    return dict(found)
+    return {name: _fill(part, values) for name, part in found.items()}
+
+
+def _fill(part: Any, values: Mapping[str, Any]) -> Any:
+    """Returns a part with values for the $names in it; a list does without those that have none."""
+    match part:
+        case dict():
+            return {key: _fill(each, values) for key, each in part.items()}
+        case list():
+            return [filled for each in part if (filled := _fill(each, values)) is not None]
+        case str() if part.startswith("$"):
+            return values[part[1:]]
+        case _:
+            return part
 
 
 def _address(host: str, port: int) -> Json:
     return {"socket_address": {"address": host, "port_value": port}}
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
