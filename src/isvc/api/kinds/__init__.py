@@ -67,7 +67,8 @@ class KindRow:
         return *self.older.items(), (self.resource.version, self.api_type)
 
 
-#: In the order in which they are listed, and in which documents are applied: later ones refer to earlier ones.
+#: In the order in which they are listed, and in which documents are applied: later ones refer to earlier ones (and
+#: services to caches, which come first then).
 KINDS: Final = (
     KindRow(
         resources.INFERENCE_SERVICES,

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from isvc.api.kinds import NAMED
 from isvc.api.llm.conversion import KINDS as CONVERTED
 from isvc.api.llm.conversion import NEW, convert
+from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES
 from isvc.insight.rendering.documents import Document, DocumentError, documents
 from isvc.insight.rendering.placing import is_configuration, place
 from isvc.insight.rendering.pods import pods_of
@@ -39,6 +40,7 @@ Source: TypeAlias = Document | Object | str | Path
 
 #: The kinds that have children, in the order in which they are applied: later ones refer to earlier ones.
 OWNERS: Final = tuple(row.resource for row in NAMED)
+_CACHES: Final = (LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES)
 _OF_THE_SERVER: Final = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 
 
@@ -210,8 +212,9 @@ class Cluster:
 
 
 def _rank(document: Document) -> int:
+    """Services come after caches: they are marked with the cache of their model when they are admitted."""
+    kinds = [each.kind for each in (*_CACHES, *OWNERS)]
     resource = resource_of(document.obj)
-    kinds = [each.kind for each in OWNERS]
     return kinds.index(resource.kind) + 1 if resource and resource.kind in kinds else 0
 
 

@@ -74,6 +74,39 @@ def test_what_the_cluster_is_said_to_have_is_refused_if_no_api_server_could_have
         render(service(), extra=[{**runtime, **wrong}])
 
 
+@pytest.mark.parametrize("namespace", ["", "default"])
+def test_a_service_takes_its_model_from_a_cache_that_is_given_after_it(namespace: str) -> None:
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}]
+    group = {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "LocalModelNodeGroup",
+        "metadata": {"name": "disks"},
+        "spec": {
+            "storageLimit": "1Gi",
+            "persistentVolumeSpec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "local": {"path": "/models"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            },
+            "persistentVolumeClaimSpec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        },
+    }
+    cache = {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "LocalModelNamespaceCache" if namespace else "LocalModelCache",
+        "metadata": {"name": "cached", **({"namespace": namespace} if namespace else {})},
+        "spec": {"sourceModelUri": "gs://bucket/model", "modelSize": "1Mi", "nodeGroups": ["disks"]},
+    }
+    rendering = render(service(), cache, group)
+    claims = {each["metadata"]["namespace"] for each in rendering if each["kind"] == "PersistentVolumeClaim"}
+    assert (rendering.problems, claims) == ((), {"default", "kserve-localmodel-jobs"})
+    assert rendering.child("Deployment")["metadata"]["labels"]["internal.serving.kserve.io/localmodel"] == "cached"
+
+
 def test_runtimes_and_configuration_of_the_callers() -> None:
     runtime = {
         "apiVersion": "serving.kserve.io/v1alpha1",
