@@ -20,7 +20,7 @@ def test_envoy_takes_everything_that_can_be_asked_for(tmp_path: Path, as_json: b
     settings = Settings(8080, 8081, 8443, front, sandbox=True)
     found = bootstrap(settings, ["127.0.0.1", "::1"], login="Basic cG9kOg==", proxy="http://me:secret@proxy.test:3128")
     (tmp_path / "bootstrap.json").write_bytes(orjson.dumps(found))
-    command = [find_envoy(), "--mode", "validate", "--config-path", "bootstrap.json", "--log-level", "error"]
+    command = [str(find_envoy()), "--mode", "validate", "--config-path", "bootstrap.json", "--log-level", "error"]
     checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stderr
 
