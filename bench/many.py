@@ -31,12 +31,10 @@ import isvc.cli.up as up
 
 late, beat, stacks, ended = [], [time.perf_counter()], collections.Counter(), []
 
-async def probe():
-    while True:
-        before = time.perf_counter()
-        await asyncio.sleep(0.005)
-        beat[0] = time.perf_counter()
-        late.append(beat[0] - before - 0.005)
+def probe(loop, due):
+    beat[0] = time.perf_counter()
+    late.append(max(0.0, beat[0] - due))
+    loop.call_later(0.005, probe, loop, beat[0] + 0.005)
 
 def sample(main):
     while not ended:
@@ -52,7 +50,7 @@ def report():
 
 run_up = up._up
 async def probed(*given):
-    task = asyncio.create_task(probe())
+    probe(asyncio.get_running_loop(), time.perf_counter())
     if os.environ.get("STACKS"):
         threading.Thread(target=sample, args=(threading.get_ident(),), daemon=True).start()
     try:
@@ -75,6 +73,13 @@ def memory(pid: int) -> int:
     """What a process keeps to itself, in MB."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) // 1024
+
+
+def title_of(pid: int) -> str:
+    """The part of `isvc up` that a process is."""
+    words = Path(f"/proc/{pid}/cmdline").read_text().split(chr(0))
+    parts = {"api_server_program": "API server", "envoy": "Envoy", "asyncio": "controllers, node"}
+    return next((title for part, title in parts.items() if any(part in word for word in words)), words[-2][-40:])
 
 
 class Machine:
@@ -100,11 +105,17 @@ class Machine:
         connection.request("GET", path, headers={**self.headers, **headers})
         return connection.getresponse().read()
 
-    def ready(self, connection: http.client.HTTPSConnection) -> int:
-        path = "/apis/serving.kserve.io/v1beta1/inferenceservices"
-        accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
-        rows = json.loads(self.get(connection, path, Accept=accept))["rows"] or []
-        return sum(row["cells"][2] == "True" for row in rows)
+    def wait_ready(self, number: int) -> list[float]:
+        """Watches, as `kubectl get isvc -w` does, until so many services are Ready; returns when each of them was."""
+        connection, times = self.connect(), {}
+        connection.request("GET", "/apis/serving.kserve.io/v1beta1/inferenceservices?watch=1", headers=self.headers)
+        with connection.getresponse() as events:
+            while len(times) < number:
+                service = json.loads(events.readline())["object"]
+                conditions = service.get("status", {}).get("conditions", ())
+                if any(each["type"] == "Ready" and each["status"] == "True" for each in conditions):
+                    times.setdefault(service["metadata"]["name"], time.perf_counter())
+        return list(times.values())
 
     def create(self, number: int) -> None:
         text = "---".join(SIMULATED.format(number=each) for each in range(number))
@@ -121,8 +132,9 @@ def measure(python: str, number: int, *, stacks: bool) -> None:
     try:
         waits: list[float] = []
         ended = threading.Event()
-        times: dict[int, float] = {}
-        began, cpu = time.perf_counter(), cpu_of(machine.process.pid)
+        children = subprocess.run(["pgrep", "-P", str(machine.process.pid)], capture_output=True, text=True).stdout
+        processes = [machine.process.pid, *map(int, children.split())]
+        began, before = time.perf_counter(), {pid: cpu_of(pid, alone=True) for pid in processes}
 
         def ask() -> None:
             connection = machine.connect()
@@ -135,27 +147,20 @@ def measure(python: str, number: int, *, stacks: bool) -> None:
         asking.start()
         creating = threading.Thread(target=machine.create, args=(number,))
         creating.start()
-        in_a_minute, connection = None, machine.connect()
-        while (count := machine.ready(connection)) < number:
-            times[count] = time.perf_counter() - began
-            if in_a_minute is None and times[count] > 60:
-                in_a_minute = count
-            time.sleep(1)
-        took = time.perf_counter() - began
+        times = machine.wait_ready(number)
         ended.set()
         asking.join()
         creating.join()
-        cpu = cpu_of(machine.process.pid) - cpu
-        print(f"{number} services Ready in {took:.0f} s, {number if in_a_minute is None else in_a_minute} in a minute;")
-        print(f"    CPU {1000 * cpu / number:.1f} ms a service")
+        in_a_minute = sum(each - began < 60 for each in times)
+        print(f"{number} services Ready in {times[-1] - began:.0f} s, {in_a_minute} in the first minute")
         print(f"    a read takes {1000 * percentile(waits, 50):.0f} ms, p99 {1000 * percentile(waits, 99):.0f} ms")
-        children = subprocess.run(["pgrep", "-P", str(machine.process.pid)], capture_output=True, text=True).stdout
-        for pid in (machine.process.pid, *map(int, children.split())):
-            print(f"    {memory(pid)} MB: {Path(f'/proc/{pid}/cmdline').read_text().replace(chr(0), ' ')[:60]!r}")
-        time.sleep(15)
-        before = cpu_of(machine.process.pid)
+        for pid in processes:
+            each = 1000 * (cpu_of(pid, alone=True) - before[pid]) / number
+            print(f"    {each:5.1f} ms CPU a service, {memory(pid):4} MB: {title_of(pid)}")
+        time.sleep(40)  # until autoscalers have looked, too
+        used = cpu_of(machine.process.pid)
         time.sleep(30)
-        print(f"    idle: {100 * (cpu_of(machine.process.pid) - before) / 30:.2f} % of a core")
+        print(f"    idle: {100 * (cpu_of(machine.process.pid) - used) / 30:.2f} % of a core")
         machine.close()
         probe = json.loads((machine.home / "probe").read_text())
         late = probe["late"]

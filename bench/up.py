@@ -24,15 +24,15 @@ ISVC = [sys.executable, "-c", "from isvc.cli import main; main()"]
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
 
 
-def cpu_of(pid: int) -> float:
-    """CPU seconds of a process and its children so far."""
+def cpu_of(pid: int, *, alone: bool = False) -> float:
+    """CPU seconds of a process so far, and of its children unless it is asked for alone."""
     total = 0.0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if int(folder.name) == pid or int(fields[1]) == pid:
+        if int(folder.name) == pid or (int(fields[1]) == pid and not alone):
             total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return total
 

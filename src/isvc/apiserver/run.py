@@ -61,6 +61,7 @@ async def serve(options: Options) -> None:
     # What was loaded at start lives as long as the process: keep the collector from looking at it again and again.
     gc.freeze()
     gc.enable()
+    gc.set_threshold(20_000, 20, 50)  # objects are trees, which need no collector
     write_private(options.kubeconfig, orjson.dumps(kubeconfig(server.url, server.identity), option=orjson.OPT_INDENT_2))
     logging.getLogger(__name__).info("serving at %s", server.url)
     await stop.wait()

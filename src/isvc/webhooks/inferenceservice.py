@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from isvc.api import InferenceService
 from isvc.api.annotations import FINALIZER
@@ -22,7 +22,7 @@ from isvc.webhooks.model_caches import Lister, marking_defaulter
 
 
 def defaulter(reader: Reader, client: Lister, configuration: Callable[[], Config]) -> AdmissionHandler:
-    def default(request: AdmissionRequest, config: Config, caches: Sequence[Cache]) -> Object:
+    def default(request: AdmissionRequest, config: Config, caches: Iterable[Cache]) -> Object:
         service = default_service(request.object, service_defaults(config), caches)
         return add_finalizer(service) if request.operation == "CREATE" else service
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -51,7 +51,7 @@ class Presets:
 
 
 def llm_defaulter(reader: Reader, client: Lister, configuration: Callable[[], Config]) -> AdmissionHandler:
-    def default(request: AdmissionRequest, _: Config, caches: Sequence[Cache]) -> Object:
+    def default(request: AdmissionRequest, _: Config, caches: Iterable[Cache]) -> Object:
         service = default_llm_service(request.object, caches)
         return _as_first_written(service) if request.operation == "CREATE" else service
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from isvc.api import LocalModelCache, LocalModelNamespaceCache
@@ -27,7 +27,7 @@ from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.webhooks.answers import refusing_malformed
 
 READS: Final = (Read(LOCAL_MODEL_CACHES, optional=True), Read(LOCAL_MODEL_NAMESPACE_CACHES, optional=True))
-Default = Callable[[AdmissionRequest, Config, Sequence[Cache]], Object]
+Default = Callable[[AdmissionRequest, Config, Iterable[Cache]], Object]
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +46,9 @@ def marking_defaulter(
     def handle(request: AdmissionRequest) -> AdmissionResponse | Awaitable[AdmissionResponse]:
         config = configuration()
         may_use = config.local_model.enabled and wants_local_model(request.object)
-        service = default(request, config, _known(reader, request.namespace) if may_use else ())
-        if may_use and request.operation == "CREATE" and LOCAL_MODEL not in labels_of(service):
+        known = _Known(reader, request.namespace)
+        service = default(request, config, known if may_use else ())
+        if known.were_asked_for and request.operation == "CREATE" and LOCAL_MODEL not in labels_of(service):
             return look_again(request, config, service)
         return patched(request.object, service)
 
@@ -62,12 +63,22 @@ def marking_defaulter(
     return refusing_malformed(handle)
 
 
-def _known(reader: Reader, namespace: str) -> list[Cache]:
-    """Returns the caches in memory: those of the namespace first."""
-    own, shared = LOCAL_MODEL_NAMESPACE_CACHES, LOCAL_MODEL_CACHES
-    return _decode(
-        reader.list(own, namespace) if reader.serves(own) else (), reader.list(shared) if reader.serves(shared) else ()
-    )
+class _Known:
+    """The caches in memory, those of the namespace first; for a service without a model nobody asks for them."""
+
+    def __init__(self, reader: Reader, namespace: str) -> None:
+        self._reader, self._namespace = reader, namespace
+        self.were_asked_for = False
+
+    def __iter__(self) -> Iterator[Cache]:
+        self.were_asked_for = True
+        own, shared, reader = LOCAL_MODEL_NAMESPACE_CACHES, LOCAL_MODEL_CACHES, self._reader
+        return iter(
+            _decode(
+                reader.list(own, self._namespace) if reader.serves(own) else (),
+                reader.list(shared) if reader.serves(shared) else (),
+            )
+        )
 
 
 async def _current(reader: Reader, client: Lister, namespace: str) -> list[Cache]:

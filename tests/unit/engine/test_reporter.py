@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.manual_clock import ManualClock
 
-from isvc.controllers.llmisvc.kind import MOMENT, make_kind
+from isvc.controllers.llmisvc.kind import make_kind
+from isvc.engine.kind import MOMENT
 from isvc.engine.commit import Commit
 from isvc.engine.events import Event
 from isvc.engine.kind import Folded

@@ -14,7 +14,7 @@ from isvc.controllers.inferenceservice.plan import plan, runtime_reference
 from isvc.controllers.inferenceservice.planned import INGRESS, Planned
 from isvc.controllers.inferenceservice.status.edit import CONDITIONS, PREDICTOR_READY
 from isvc.controllers.inferenceservice.status.report import fold, report_readiness
-from isvc.engine.kind import Claim, Kind
+from isvc.engine.kind import MOMENT, Claim, Kind
 from isvc.engine.needs import Answers
 from isvc.engine.plan import Part, Plan, Reference, Retire, Stop
 from isvc.kube.objects import Key, Object
@@ -42,6 +42,7 @@ def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planne
         plan=plan,
         fold=fold,
         finalize=finalize,
+        patience=MOMENT,
         readiness_events=report_readiness,
         sources=_sources,
         doubts=_doubts,

@@ -17,7 +17,7 @@ from isvc.controllers.localmodelnode.downloads import Download, downloads_of, ke
 from isvc.controllers.localmodelnode.job import label_value
 from isvc.controllers.localmodelnode.kind import make_kind
 from isvc.engine.reconciler import Reconciler
-from isvc.kube.objects import Key, Object, is_being_deleted, uid_of
+from isvc.kube.objects import Key, Object, is_being_deleted, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, JOBS, PODS
 from isvc.serving.config.configmap import CONFIG_MAP
 from isvc.serving.config.current import settings_changed
@@ -78,10 +78,14 @@ def controller(context: Context, environment: Environment) -> Controller:
     def this_node(_: Object) -> Iterable[Key]:
         return (node,)
 
+    def of_a_job(before: Object | None, after: Object | None) -> bool:
+        """A cache that others share has all pods."""
+        return namespace_of(after or before or {}) == environment.node.job_namespace
+
     watches = (
         Watch(LOCAL_MODEL_NODES),
         Watch(JOBS, to=owner_of(LOCAL_MODEL_NODES)),
-        Watch(PODS, to=this_node),
+        Watch(PODS, to=this_node, when=of_a_job),
         Watch(LOCAL_MODEL_NODE_GROUPS, to=this_node, when=spec_changed),
         Watch(CLUSTER_STORAGE_CONTAINERS, to=this_node, when=spec_changed),
         Watch(CONFIG_MAPS, to=this_node, when=partial(settings_changed, environment.system_namespace)),

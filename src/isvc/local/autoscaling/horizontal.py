@@ -90,15 +90,20 @@ class HorizontalAutoscalers:
         self._context = context
         self._metrics = metrics
         self._histories: dict[Key, History] = {}
+        self._new: set[Key] = set()
 
     async def reconcile(self, key: Key) -> Result | None:
         scaler = self._context.cache.get(HORIZONTAL_POD_AUTOSCALERS, key.name, key.namespace)
         if scaler is None or is_being_deleted(scaler):
             self._histories.pop(key, None)
+            self._new.discard(key)
             return None
-        now = self._context.clock.now()
-        status = _Status.of(scaler, timestamp(now))
         before = scaler.get("status") or {}
+        if not before.get("conditions") and self._has_no_choice(scaler) and key not in self._new:
+            self._new.add(key)  # its pods start first: they have been measured when it is looked at again
+            return Result(requeue_after=SYNC_SECONDS)
+        self._new.discard(key)
+        status = _Status.of(scaler, timestamp(self._context.clock.now()))
         status.fields = {"observedGeneration": generation_of(scaler)}
         if last := before.get("lastScaleTime"):
             status.fields["lastScaleTime"] = last
@@ -111,6 +116,11 @@ class HorizontalAutoscalers:
         await self._context.write_status(HORIZONTAL_POD_AUTOSCALERS, scaler, status.result())
         return Result(requeue_after=self._pause(scaler, status))
 
+    def _has_no_choice(self, scaler: Object) -> bool:
+        """Whether its target has the number of replicas that it always has."""
+        bounds, target = _bounds(scaler["spec"]), self._target(scaler)
+        return bounds.least == bounds.most and target is not None and replicas_of(target) == bounds.most
+
     def _pause(self, scaler: Object, status: _Status) -> float:
         """Returns when to look again: at the same moment as other autoscalers, for which figures are read once."""
         bounds, active = _bounds(scaler["spec"]), find(status.conditions, "ScalingActive") or {}
@@ -118,12 +128,15 @@ class HorizontalAutoscalers:
         period = SYNC_SECONDS_WITHOUT_CHOICE if settled else SYNC_SECONDS
         return period - self._context.clock.monotonic() % period
 
+    def _target(self, scaler: Object) -> Object | None:
+        reference = dig(scaler, "spec", "scaleTargetRef") or {}
+        resource = TARGETS.get(reference.get("kind", ""))
+        return self._context.cache.get(resource, reference.get("name", ""), namespace_of(scaler)) if resource else None
+
     async def _scale(self, key: Key, scaler: Object, status: _Status) -> None:
-        resource = TARGETS.get(dig(scaler, "spec", "scaleTargetRef", "kind") or "")
-        name = dig(scaler, "spec", "scaleTargetRef", "name") or ""
-        target = self._context.cache.get(resource, name, key.namespace) if resource else None
+        kind, name = (dig(scaler, "spec", "scaleTargetRef", each) or "" for each in ("kind", "name"))
+        resource, target = TARGETS.get(kind), self._target(scaler)
         if resource is None or target is None:
-            kind = dig(scaler, "spec", "scaleTargetRef", "kind")
             why = f'{resource} "{name}" not found' if resource else f"nobody here scales a {kind}"
             self._warn(scaler, "FailedGetScale", why)
             said = f"the HPA controller was unable to get the target's current scale: {why}"

@@ -22,7 +22,7 @@ from isvc.toolkit.controller import Controller, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 BACKEND_OF_ROUTE = "backend"
-_COUNTING: Final = 2.0  # seconds: routes of a Gateway are counted once for all that come within
+_COUNTING: Final = 10.0  # seconds: routes of a Gateway are counted once for all that come within
 _AT_A_TIME: Final = 50
 _WORKERS: Final = 32  # most of them wait for the gateway
 

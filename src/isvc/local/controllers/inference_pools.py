@@ -37,7 +37,8 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
         await context.write_status(resource, pool, status)
 
     def named_by(route: Object) -> Iterable[Key]:
-        return (Key(*each.split("/")) for each in backends_of_route(route))
+        backends = (Key(*each.split("/")) for each in backends_of_route(route))
+        return (key for key in backends if cache.get(resource, key.name, key.namespace) is not None)
 
     def of_pod(pod: Object) -> Iterable[Key]:
         if labels_of(pod).get(ROLE) != "prefill":

@@ -26,7 +26,8 @@ def controller(context: Context) -> Controller:
             await _remove(context, live)
         elif dig(service, "spec", "selector"):
             slices = context.cache.by_index(ENDPOINT_SLICES, OWNER, uid_of(service))
-            await _write(context, endpoints_of(service, slices), live)
+            if slices or live is not None:  # else there is nothing to say yet
+                await _write(context, endpoints_of(service, slices), live)
 
     watches = [Watch(SERVICES), Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)), Watch(ENDPOINTS)]
     return Controller("endpoints", reconcile, watches, workers=2)

@@ -60,13 +60,14 @@ class VirtualHosts:
         self._everywhere = encode(RouteConfiguration, _EVERYWHERE).SerializeToString()
         self._known: dict[str, bytes] = {}  # the configuration with this virtual host alone
         self._uses: dict[str, set[Target]] = {}
+        self._users: dict[Target, set[str]] = {}  # the same, by target
         self._made: WeakKeyDictionary[Rule, dict[tuple[Destination, ...], list[Any]]] = WeakKeyDictionary()
         self._proven: WeakSet[Rule] = WeakSet()
         self._withheld: WeakKeyDictionary[Rule, str] = WeakKeyDictionary()
 
     def target_changed(self, target: Target) -> None:
         """A backend is reached in another way; a Service may have come, gone, or changed its ports."""
-        self._due |= {host for host, targets in self._uses.items() if target in targets}
+        self._due |= self._users.get(target, set())
         if target.pool is None:
             names = [service_host(target.key.name, target.key.namespace), hosts.short_name(target.key)]
             self._due |= set(names)
@@ -87,7 +88,7 @@ class VirtualHosts:
                 self._known[host] = self._make(host)
             else:
                 self._known.pop(host, None)
-                self._uses.pop(host, None)
+                self._use(host, set())
         return bool(due)
 
     def message(self) -> Any:
@@ -101,13 +102,25 @@ class VirtualHosts:
         else:
             others = any_host if here or host in self._allowed else hosts.for_pods(any_host)
             rules = [*self._table.rules(host), *self._service_rules(host), *others]
-        self._uses[host] = _targets(rules)
+        self._use(host, _targets(rules))
         outside = self._outside if here or host == hosts.CATCH_ALL else ()
         made = hosts.framed((route for rule in rules for route in self._translate(rule)), outside, here=here)
         found = hosts.virtual_host(hosts.domains(host), made)
         if host == hosts.CATCH_ALL:
             found.typed_per_filter_config[guard.FILTER].CopyFrom(self._strangers)
         return bytes(RouteConfiguration(virtual_hosts=[found]).SerializeToString())
+
+    def _use(self, host: str, targets: set[Target]) -> None:
+        """Notes what a host leads to."""
+        before = self._uses.pop(host, set())
+        for target in before - targets:
+            self._users[target].discard(host)
+            if not self._users[target]:
+                del self._users[target]
+        for target in targets - before:
+            self._users.setdefault(target, set()).add(host)
+        if targets:
+            self._uses[host] = targets
 
     def _service_rules(self, host: str) -> list[Rule]:
         key = self._services.get(host)

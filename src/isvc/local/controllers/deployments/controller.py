@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from isvc.kube.conditions import find
+from isvc.kube.conditions import conditions_of, find
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
@@ -71,6 +71,9 @@ class Deployments:
         if not is_being_deleted(deployment):
             await claim(self._context, REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
             created = await self._progress(deployment)
+            if created and not conditions_of(deployment):
+                return None  # the status of its first ReplicaSet brings it back in a moment
+            deployment = self._cache.get(DEPLOYMENTS, key.name, key.namespace) or deployment  # with its revision
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
         now = self._context.clock.now()

@@ -9,6 +9,7 @@ has an InterceptorRoute: an Ingress leads to what it is for.
 from __future__ import annotations
 
 import logging
+from bisect import insort
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -87,8 +88,7 @@ class RouteTable:
         self._entries[source] = entries
         for entry in entries:
             rules = self._hosts.setdefault(entry.host, [])
-            rules.append(entry)
-            rules.sort(key=lambda each: each.place)
+            insort(rules, entry, key=lambda each: each.place)
             if entry.host.startswith("*."):
                 self._domains.add(entry.host)
             if entry.behind is not None:
