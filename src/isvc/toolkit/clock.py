@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -22,6 +22,7 @@ class Clock(Protocol):
 
 # Counts on while the machine is suspended, where the system offers that: a lease does not stop meanwhile either.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_LOOK = 60.0  # seconds between two looks at the time of day
 
 
 class SystemClock:
@@ -33,6 +34,18 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+async def until(clock: Clock, seconds: float) -> None:
+    """Returns when the time of day is so much later, or earlier than now.
+
+    What ends at a time of day, such as a token, ends when a clock is set or a machine wakes up, and not when it would.
+    """
+    began = now = clock.now()
+    due = began + timedelta(seconds=seconds)
+    while began <= now < due:
+        await clock.sleep(min(_LOOK, (due - now).total_seconds()))
+        now = clock.now()
 
 
 def timestamp(moment: datetime) -> str:

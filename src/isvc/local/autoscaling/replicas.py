@@ -173,6 +173,6 @@ def _is_starting(pod: Object, metric: PodMetric, now: datetime) -> bool:
         return True
     unready, since = condition.get("status") == "False", parse_timestamp(condition["lastTransitionTime"])
     began = parse_timestamp(started)
-    if began + CPU_INITIALIZATION > now:
+    if began <= now < began + CPU_INITIALIZATION:  # in the future if the clock was set back
         return unready or metric.at < since + metric.window
     return unready and began + INITIAL_READINESS_DELAY > since

@@ -35,4 +35,4 @@ def seconds_until_available(pod: Object, min_ready_seconds: int, now: datetime) 
     if not min_ready_seconds:
         return 0.0
     since = (now - parse_timestamp(condition["lastTransitionTime"])).total_seconds()
-    return max(0.0, min_ready_seconds - since)
+    return max(0.0, min_ready_seconds - since) if since >= 0 else 0.0  # the clock was set back

@@ -212,6 +212,8 @@ class ScaledObjects:
         """Returns for how long the last replica has to stay, and notes since when nothing was asked of it."""
         now = self._context.clock.now()
         last = report.fields.get("lastActiveTime")
+        if last and parse_timestamp(last) > now:  # the clock was set back
+            last = report.fields["lastActiveTime"] = timestamp(now)
         if (idle := self._idle_seconds(scaled)) is not None:
             last = max(last or "", timestamp(now - timedelta(seconds=idle)))
             report.fields["lastActiveTime"] = last

@@ -66,7 +66,8 @@ def _has_to_restart(worker_set: Object, members: Mapping[int, Object], now: date
     """
     if _restarts_together(worker_set):
         is_short = COMPLETE in annotations_of(members[0]) and not _is_complete(members)
-        is_old = now - parse_timestamp(members[0]["metadata"]["creationTimestamp"]) >= MIN_AGE
+        age = now - parse_timestamp(members[0]["metadata"]["creationTimestamp"])
+        is_old = not timedelta() <= age < MIN_AGE  # also if the clock was set back
         return is_short or any(not is_active(pod) or (is_old and _has_restarted(pod)) for pod in members.values())
     return not is_active(members[0])
 

@@ -45,7 +45,7 @@ from isvc.local.node.volumes import folders
 from isvc.local.node.volumes.files import exists, files_of, require_claims
 from isvc.local.node.volumes.images import fetch_images
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.clock import Clock, timestamp, until
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.recorder import Recorder
 
@@ -162,7 +162,7 @@ class PodWorker:
             self._renewal = asyncio.create_task(self._renew_after(max(min(waits), _RETRY)))
 
     async def _renew_after(self, seconds: float) -> None:
-        await self._node.clock.sleep(seconds)
+        await until(self._node.clock, seconds)
         self._renewal = None  # this task, which must not cancel itself
         await self.renew_volumes()
 
