@@ -11,8 +11,10 @@ from typing import Final, NamedTuple
 
 from isvc.insight.diagnosis.gather import examine
 from isvc.insight.diagnosis.sentence import state
+from isvc.insight.diagnosis.snapshot import of_service, reads
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, resource_version_of, uid_of
+from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
@@ -29,8 +31,9 @@ class _Found(NamedTuple):
 
 
 class Causes:
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self._client, self._clock = client, clock
+    def __init__(self, client: Client, cache: Cache, clock: Clock) -> None:
+        self._client, self._cache, self._clock = client, cache, clock
+        cache.declare("causes", *reads())
         self._found: dict[str, _Found] = {}
 
     async def state_of(self, service: Object) -> str:
@@ -48,6 +51,6 @@ class Causes:
     async def _look(self, service: Object) -> str:
         try:
             async with asyncio.timeout(WITHIN):
-                return state(service, await examine(self._client, service))
+                return state(service, await examine(self._client, service, of_service(self._cache, service)))
         except (ApiError, ClusterError, TimeoutError):
             return state(service, ())

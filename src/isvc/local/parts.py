@@ -128,7 +128,7 @@ class Local:
         clock = SystemClock()
         self.cache = Cache(client)
         recorder = Recorder(client, "isvc", clock)
-        self.causes = Causes(client, clock)
+        self.causes = Causes(client, self.cache, clock)
         self.gateway = Gateway(
             self.cache,
             Settings(ports.gateway, ports.pods, ports.tls, _front(choices), sandbox=choices.sandbox),

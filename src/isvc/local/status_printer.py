@@ -16,7 +16,7 @@ from isvc.toolkit.clock import Clock
 FIRST_LOOK: Final = 3.0  # seconds without a change after which a service that is not ready is looked into
 LATEST_LOOK: Final = 15.0  # seconds, however much it changes
 LONGEST_PAUSE: Final = 30.0
-_MANY: Final = 5  # services that are not ready: they are being created, and each look reads a whole namespace
+_MANY: Final = 5  # services that are not ready: they are being created
 _TURNS_BETWEEN_LOOKS: Final = 5  # then
 _TURN: Final = 1.0
 

@@ -86,7 +86,7 @@ class Publisher:
         await self._send(Cluster, changes.clusters)
         await self._send_endpoints(changes.members)
         self.on_endpoints({cluster_target(name)[0] for name in (*changes.members, *changes.emptied, *changes.gone)})
-        has_routes = self._hosts.update()
+        has_routes = await self._hosts.update()
         if has_routes:
             await self._publish_routes()
         self._put_endpoints(changes.emptied)
@@ -140,11 +140,11 @@ class Publisher:
         while parts:
             part = parts.pop()
             self._hosts.release(part)
-            self._hosts.update()
+            await self._hosts.update()
             if reason := await self._try_routes() or "":
                 self._hosts.withhold(part, reason)
                 middle = len(part) // 2
                 parts += [part[:middle], part[middle:]] if middle else []
-        self._hosts.update()
+        await self._hosts.update()
         if reason := await self._try_routes() or "":
             log.error("Envoy does not take the routes, and it is none of the new ones: %s", reason)

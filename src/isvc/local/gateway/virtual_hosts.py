@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakSet
 
 from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.envoy import guard, hosts
-from isvc.local.gateway.envoy.messages import RBACPerRoute, Route, RouteConfiguration, encode, pack, pack_parts
+from isvc.local.gateway.envoy.messages import RBACPerRoute, RouteConfiguration, VirtualHost, encode, field, pack
+from isvc.local.gateway.envoy.path_index import EncodedRoute
 from isvc.local.gateway.envoy.routes import Destination, routes
 from isvc.local.gateway.envoy.types import AGAIN_HEADER, POD_HEADER, ROUTES, Json
 from isvc.local.gateway.names import is_this_machine
@@ -38,6 +41,8 @@ _EVERYWHERE: Json = {
         "x-envoy-external-address",
     ],
 }
+_HEAD: Final = encode(RouteConfiguration, _EVERYWHERE).SerializeToString()
+_AT_A_TIME: Final = 0.005  # seconds
 
 
 class VirtualHosts:
@@ -50,18 +55,18 @@ class VirtualHosts:
     ) -> None:
         """A rule for any host serves the hosts of allowed origins, too; `outside` says how pods reach other hosts."""
         self._table, self._backends = table, backends
-        self._strangers = pack(encode(RBACPerRoute, guard.unknown_hosts(allowed_origins)))
+        strangers = {guard.FILTER: pack(encode(RBACPerRoute, guard.unknown_hosts(allowed_origins)))}
+        self._strangers = VirtualHost(typed_per_filter_config=strangers).SerializeToString()
         allowed = {urlsplit(origin).hostname or "" for origin in allowed_origins} - {""}
         self._allowed = frozenset(allowed)
         self._outside = hosts.outside_routes(outside)
         self._always = {hosts.THIS_MACHINE, f"*.{hosts.THIS_MACHINE}", hosts.CATCH_ALL, *self._allowed}
         self._due: set[str] = set(self._always)
         self._services: dict[str, Key] = {}  # by their names
-        self._everywhere = encode(RouteConfiguration, _EVERYWHERE).SerializeToString()
-        self._known: dict[str, bytes] = {}  # the configuration with this virtual host alone
+        self._known: dict[str, bytes] = {}
         self._uses: dict[str, set[Target]] = {}
         self._users: dict[Target, set[str]] = {}  # the same, by target
-        self._made: WeakKeyDictionary[Rule, dict[tuple[Destination, ...], list[Any]]] = WeakKeyDictionary()
+        self._made: WeakKeyDictionary[Rule, dict[tuple[Destination, ...], list[EncodedRoute]]] = WeakKeyDictionary()
         self._proven: WeakSet[Rule] = WeakSet()
         self._withheld: WeakKeyDictionary[Rule, str] = WeakKeyDictionary()
 
@@ -77,13 +82,17 @@ class VirtualHosts:
                 else:
                     self._services[name] = target.key
 
-    def update(self) -> bool:
+    async def update(self) -> bool:
         """Makes those virtual hosts anew that have changed; returns whether there are any."""
         changed, self._table.changed = self._table.changed, set()
         if any(host == ANY or host.startswith("*.") for host in changed):
             changed |= self._known.keys()
         due, self._due = self._due | changed, set()
+        began = time.monotonic()
         for host in due - {ANY}:
+            if time.monotonic() - began > _AT_A_TIME:  # others are due, too
+                await asyncio.sleep(0)
+                began = time.monotonic()
             if host in self._table.hosts or host in self._services or host in self._always:
                 self._known[host] = self._make(host)
             else:
@@ -91,11 +100,12 @@ class VirtualHosts:
                 self._use(host, set())
         return bool(due)
 
-    def message(self) -> Any:
-        """Returns the configuration: messages of protobuf, one after the other, are one with the fields of all."""
-        return pack_parts(RouteConfiguration, [self._everywhere, *self._known.values()])
+    def message(self) -> bytes:
+        """Returns the configuration."""
+        return b"".join((_HEAD, *self._known.values()))
 
     def _make(self, host: str) -> bytes:
+        """Returns the virtual host as a field of the configuration."""
         here, any_host = is_this_machine(host.removeprefix("*.")), self._table.rules(ANY)
         if host == hosts.CATCH_ALL:
             rules = [*hosts.for_pods(any_host), *hosts.for_addresses(any_host)]
@@ -106,9 +116,7 @@ class VirtualHosts:
         outside = self._outside if here or host == hosts.CATCH_ALL else ()
         made = hosts.framed((route for rule in rules for route in self._translate(rule)), outside, here=here)
         found = hosts.virtual_host(hosts.domains(host), made)
-        if host == hosts.CATCH_ALL:
-            found.typed_per_filter_config[guard.FILTER].CopyFrom(self._strangers)
-        return bytes(RouteConfiguration(virtual_hosts=[found]).SerializeToString())
+        return field(RouteConfiguration, "virtual_hosts", found + (self._strangers if host == hosts.CATCH_ALL else b""))
 
     def _use(self, host: str, targets: set[Target]) -> None:
         """Notes what a host leads to."""
@@ -130,7 +138,7 @@ class VirtualHosts:
         rules = hosts.service_rules(key, ports)
         return hosts.for_pods(rules) if host == hosts.short_name(key) else rules
 
-    def _translate(self, rule: Rule) -> list[Any]:
+    def _translate(self, rule: Rule) -> list[EncodedRoute]:
         destinations = tuple(self._backends.destination(backend) for backend in rule.backends)
         made = self._made.setdefault(rule, {})
         if destinations not in made:
@@ -138,7 +146,7 @@ class VirtualHosts:
             withheld = self._withheld.get(rule)
             wanted = rule if withheld is None else replace(rule, refusal=Refusal(500, withheld))
             try:
-                made[destinations] = [encode(Route, each) for each in routes(wanted, self._backends.destination)]
+                made[destinations] = [EncodedRoute.of(each) for each in routes(wanted, self._backends.destination)]
             except WRONG_TYPES as error:
                 log.warning("a rule of %s is left out: %s", rule.origin, error)
                 made[destinations] = []

@@ -13,7 +13,7 @@ from typing import Any, Final
 from envoy.service.discovery.v3.ads_pb2_grpc import AggregatedDiscoveryServiceServicer
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource
 
-from isvc.local.gateway.envoy.messages import Cluster, Secret, encode, pack, type_of
+from isvc.local.gateway.envoy.messages import Cluster, Secret, encode, pack, pack_bytes, type_of
 from isvc.local.gateway.tls import Certificates
 
 log = logging.getLogger("isvc.gateway")
@@ -77,10 +77,10 @@ class XdsServer(AggregatedDiscoveryServiceServicer):  # type: ignore[misc]
         known = self._resources.items()
         return [name for (found, name), each in known if found == type_of(kind) and each.HasField("resource")]
 
-    def put(self, kind: type[Any], name: str, message: Any | None) -> None:
-        """Replaces a resource, or removes it; `publish` sends it."""
+    def put(self, kind: type[Any], name: str, message: Any | bytes | None) -> None:
+        """Replaces a resource, also by one that is in bytes already, or removes it; `publish` sends it."""
         version = int(self._resource(type_of(kind), name).version or 0) + 1
-        content = None if message is None else pack(message)
+        content = pack_bytes(kind, message) if isinstance(message, bytes) else message and pack(message)
         self._resources[type_of(kind), name] = Resource(name=name, version=str(version), resource=content)
 
     def _resource(self, kind: str, name: str) -> Resource:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from isvc.kube.objects import Key, Object
 from isvc.local.gateway.endpoints.services import Port
-from isvc.local.gateway.envoy.messages import Route, VirtualHost, encode
-from isvc.local.gateway.envoy.path_index import FEW, index
+from isvc.local.gateway.envoy.messages import VirtualHost, field
+from isvc.local.gateway.envoy.path_index import FEW, EncodedRoute, index
 from isvc.local.gateway.envoy.routes import ask, refuse
 from isvc.local.gateway.envoy.types import AGAIN, MOVED_HEADER, POD_HEADER, Json
 from isvc.local.gateway.routes.rules import Refusal, Rule, service_rule
@@ -40,7 +40,7 @@ def domains(host: str) -> list[str]:
     return [host, host.removesuffix(_OF_CLUSTER)] if host.endswith(f".svc{_OF_CLUSTER}") else [host]
 
 
-def framed(routes: Iterable[Any], outside: Sequence[Any], *, here: bool) -> list[Any]:
+def framed(routes: Iterable[EncodedRoute], outside: Sequence[EncodedRoute], *, here: bool) -> list[EncodedRoute]:
     """Returns all routes of a host: those of its rules, those beyond, and the words for what none matches.
 
     `here` if its name is one of this machine's own, which have metrics.
@@ -48,9 +48,9 @@ def framed(routes: Iterable[Any], outside: Sequence[Any], *, here: bool) -> list
     return [_MOVED_ROUTE, *([_METRICS_ROUTE] if here else []), *routes, *outside, _UNROUTED_ROUTE]
 
 
-def outside_routes(routes: Iterable[Json]) -> list[Any]:
+def outside_routes(routes: Iterable[Json]) -> list[EncodedRoute]:
     """Returns the routes by which pods reach hosts that are none of ours."""
-    return [encode(Route, _outside(way)) for way in routes]
+    return [EncodedRoute.of(_outside(way)) for way in routes]
 
 
 @lru_cache(maxsize=16_384)
@@ -72,14 +72,13 @@ def for_addresses(rules: Iterable[Rule]) -> list[Rule]:
     return [_only(rule, _IS_ADDRESS) for rule in rules]
 
 
-def virtual_host(names: Sequence[str], routes: Sequence[Any]) -> Any:
+def virtual_host(names: Sequence[str], routes: Sequence[EncodedRoute]) -> bytes:
     """Returns the message of a virtual host."""
-    found = VirtualHost(name=names[0], domains=names, request_body_buffer_limit={"value": _KEPT})
-    if len(routes) <= FEW:
-        found.routes.extend(routes)
-    else:
-        found.matcher.CopyFrom(index(routes))
-    return found
+    frame = VirtualHost(name=names[0], domains=names, request_body_buffer_limit={"value": _KEPT})
+    head = bytes(frame.SerializeToString())
+    if len(routes) > FEW:
+        return head + field(VirtualHost, "matcher", index(routes))
+    return head + b"".join(field(VirtualHost, "routes", route.content) for route in routes)
 
 
 @lru_cache(maxsize=4096)
@@ -104,8 +103,8 @@ def _outside(found: Json) -> Json:
 
 
 _NO_METRICS: Final = Refusal(503, "the gateway has no metrics yet")
-_METRICS_ROUTE: Final = encode(Route, {"match": {"path": METRICS_PATH}, **refuse(_NO_METRICS), **ask(METRICS)})
+_METRICS_ROUTE: Final = EncodedRoute.of({"match": {"path": METRICS_PATH}, **refuse(_NO_METRICS), **ask(METRICS)})
 _TO_ENVOY: Final[Json] = {"route": {"cluster": AGAIN, "timeout": "0s"}}
-_UNROUTED_ROUTE: Final = encode(Route, {"match": {"prefix": "/"}, **_TO_ENVOY, **ask(UNROUTED)})
+_UNROUTED_ROUTE: Final = EncodedRoute.of({"match": {"prefix": "/"}, **_TO_ENVOY, **ask(UNROUTED)})
 _HAS_MOVED: Final = {"name": MOVED_HEADER, "present_match": True}
-_MOVED_ROUTE: Final = encode(Route, {"match": {"prefix": "/", "headers": [_HAS_MOVED]}, **_TO_ENVOY})
+_MOVED_ROUTE: Final = EncodedRoute.of({"match": {"prefix": "/", "headers": [_HAS_MOVED]}, **_TO_ENVOY})

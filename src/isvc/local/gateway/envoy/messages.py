@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from envoy.config.cluster.v3.cluster_pb2 import Cluster
@@ -31,11 +30,12 @@ __all__ = [
     "Secret",
     "VirtualHost",
     "encode",
+    "field",
     "pack",
-    "pack_parts",
 ]
 
 PREFIX: Final = "type.googleapis.com/"
+_LENGTH_DELIMITED: Final = 2  # a string, bytes or a message
 
 
 def encode(kind: type[Any], value: Json) -> Any:
@@ -51,15 +51,29 @@ def type_of(kind: type[Any]) -> str:
     return PREFIX + str(kind.DESCRIPTOR.full_name)
 
 
-def pack_parts(kind: type[Any], parts: Iterable[bytes]) -> AnyMessage:
-    """Returns a message of a kind, of which these are encoded parts, where any may stand."""
-    return AnyMessage(type_url=type_of(kind), value=b"".join(parts))
-
-
 def pack(message: Any) -> AnyMessage:
-    """Returns the message where any may stand, also one that is packed already."""
-    if isinstance(message, AnyMessage):
-        return message
-    packed = AnyMessage()
-    packed.Pack(message)
-    return packed
+    """Returns the message where any may stand."""
+    return pack_bytes(type(message), message.SerializeToString())
+
+
+def pack_bytes(kind: type[Any], content: bytes) -> AnyMessage:
+    return AnyMessage(type_url=type_of(kind), value=content)
+
+
+def field(kind: type[Any], name: str, content: bytes) -> bytes:
+    """Returns a field of a message, in bytes.
+
+    Fields may follow one another in any order and number, so that a large message is put together from parts that are
+    kept, and not made anew for each of them that has changed.
+    """
+    number = kind.DESCRIPTOR.fields_by_name[name].number
+    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    digits = bytearray()
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    digits.append(number)
+    return bytes(digits)

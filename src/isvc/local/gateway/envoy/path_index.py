@@ -7,29 +7,45 @@ their own, under that beginning; each list has everything, in its order, that ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from envoy.config.route.v3.route_components_pb2 import RouteList
 from envoy.type.matcher.v3.http_inputs_pb2 import HttpRequestHeaderMatchInput
 from xds.core.v3.extension_pb2 import TypedExtensionConfig
 from xds.type.matcher.v3.matcher_pb2 import Matcher
 
-from isvc.local.gateway.envoy.messages import pack
+from isvc.local.gateway.envoy.messages import Route, encode, field, pack, pack_bytes
+from isvc.local.gateway.envoy.types import Json
 
 FEW: Final = 32
 """So many routes are faster tried than looked up."""
 
+_PATH: Final = Matcher.MatcherTree(
+    input=TypedExtensionConfig(name="path", typed_config=pack(HttpRequestHeaderMatchInput(header_name=":path")))
+).SerializeToString()
+_MatchMap: Final = Matcher.MatcherTree.MatchMap
 
-def index(routes: Sequence[Any]) -> Matcher:
-    """Returns a matcher that finds the same route as trying all in turn would."""
-    lists = group_by_beginning([beginning(route.match) for route in routes])
-    found = {key: [routes[number] for number in numbers] for key, numbers in lists.items()}
-    elsewhere = found.pop("", [])
-    tree = Matcher.MatcherTree(
-        input=TypedExtensionConfig(name="path", typed_config=pack(HttpRequestHeaderMatchInput(header_name=":path"))),
-        prefix_match_map=Matcher.MatcherTree.MatchMap(map={key: _tried(each) for key, each in found.items()}),
-    )
-    return Matcher(matcher_tree=tree, on_no_match=_tried(elsewhere))
+
+class EncodedRoute(NamedTuple):
+    """A route in bytes; how every path begins that it can match, and whether that is the whole path."""
+
+    beginning: tuple[str, bool]
+    content: bytes
+
+    @classmethod
+    def of(cls, value: Json) -> EncodedRoute:
+        route = encode(Route, value)
+        return cls(beginning(route.match), route.SerializeToString())
+
+
+def index(routes: Sequence[EncodedRoute]) -> bytes:
+    """Returns a Matcher that finds the same route as trying all in turn would."""
+    lists = group_by_beginning([route.beginning for route in routes])
+    found = {key: _try([routes[number].content for number in numbers]) for key, numbers in lists.items()}
+    elsewhere = found.pop("")
+    entries = b"".join(_entry(key, each) for key, each in found.items())
+    tree = _PATH + field(Matcher.MatcherTree, "prefix_match_map", entries)
+    return field(Matcher, "matcher_tree", tree) + field(Matcher, "on_no_match", elsewhere)
 
 
 def beginning(match: Any) -> tuple[str, bool]:
@@ -65,6 +81,15 @@ def _prefixes(text: str, keys: dict[str, list[int]]) -> list[str]:
     return [text[:length] for length in range(len(text) + 1) if text[:length] in keys]
 
 
-def _tried(routes: Sequence[Any]) -> Matcher.OnMatch:
-    action = TypedExtensionConfig(name="routes", typed_config=pack(RouteList(routes=routes)))
-    return Matcher.OnMatch(action=action)
+def _entry(key: str, value: bytes) -> bytes:
+    """Returns an entry of the map, which is a message of key and value."""
+    return field(
+        _MatchMap, "map", field(_MatchMap.MapEntry, "key", key.encode()) + field(_MatchMap.MapEntry, "value", value)
+    )
+
+
+def _try(routes: Iterable[bytes]) -> bytes:
+    """Returns what a Matcher does where these routes are to be tried in turn."""
+    content = b"".join(field(RouteList, "routes", route) for route in routes)
+    action = TypedExtensionConfig(name="routes", typed_config=pack_bytes(RouteList, content))
+    return bytes(Matcher.OnMatch(action=action).SerializeToString())

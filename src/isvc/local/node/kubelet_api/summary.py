@@ -25,7 +25,7 @@ def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Objec
 def _pod(worker: PodWorker, meter: UsageMeter) -> Object | None:
     pod = worker.pod
     reference = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
-    if worker.is_pretended() and dig(pod, "status", "phase") == "Running":
+    if worker.is_pretended and dig(pod, "status", "phase") == "Running":
         nothing = _figures(Usage(0.0, 0, PERIOD, time.time()))
         return {
             "podRef": reference,

@@ -97,6 +97,7 @@ class PodWorker:
         self._sidecars: list[asyncio.Task[None]] = []
         self._events = PodEvents(node.client, node.recorder)
         self._renewal: asyncio.Task[None] | None = None
+        self.is_pretended = False
         self.local_ports: dict[int, int] = {}  # by the container's port
 
     # -- what the node calls ------------------------------------------------------------------------------------------
@@ -192,7 +193,8 @@ class PodWorker:
         await self._node.opened.wait()
         await self._claim()
         await self._warn()
-        if self.is_pretended():
+        self.is_pretended = self._cannot_run()
+        if self.is_pretended:
             pretend(self._init_states, self._main_states, self._now())
             self._touch()
             return
@@ -213,7 +215,7 @@ class PodWorker:
         await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
         self._touch()
 
-    def is_pretended(self) -> bool:
+    def _cannot_run(self) -> bool:
         """Returns whether --simulate pretends the pod as a whole, because a container of it cannot run here."""
         images = [state.image for state in (*self._init_states, *self._main_states)]
         return self._node.simulate and any(self._node.images.find(image) is None for image in images)
