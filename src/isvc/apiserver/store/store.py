@@ -33,7 +33,7 @@ WINDOW_EVENTS = 8192
 WINDOW_BYTES = 24 << 20
 KEPT_SECONDS = 300.0  # events younger than that are forgotten only when there are far more
 MAX_EVENTS = 8 * WINDOW_EVENTS
-MAX_BYTES = 4 * WINDOW_BYTES
+MAX_BYTES = 2 * WINDOW_BYTES
 MARK_SECONDS = 10.0
 
 Collection: TypeAlias = dict[tuple[str, str], Entry]
@@ -155,7 +155,7 @@ class Store:
         self._next += 1
         rv = self._next
         obj["metadata"]["resourceVersion"] = str(rv)
-        entry = Entry(collection, namespace, name, rv, encode(obj), labels_in(obj))
+        entry = _revision_of(collection, namespace, name, rv, obj, base)
         entry.epoch = epoch
         event = Event(rv, kind, entry, base)
         if self._log is None:
@@ -277,3 +277,12 @@ class Store:
                 self._window_bytes += len(row.value)
             self._revisions[row.collection] = row.rv
             self.rv = self._next = max(self.rv, row.rv)
+
+
+def _revision_of(collection: str, namespace: str, name: str, rv: int, obj: Object, base: Entry | None) -> Entry:
+    """Returns the object as an entry, which shares with the revision before whatever both have."""
+    labels = labels_in(obj)
+    if base is None:
+        return Entry(collection, namespace, name, rv, encode(obj), labels)
+    same = base.labels if base.labels == labels else labels
+    return Entry(base.collection, base.namespace, base.name, rv, encode(obj), same)

@@ -46,7 +46,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.reads import Read
 from isvc.toolkit.store import Indexer
 
-SERVICE_OF_POD: Final = "service"  # an index: the names of services that pods' labels say they belong to
+SERVICE_OF_POD: Final = "named service"  # an index: the names of services that pods' labels say they belong to
 _OURS: Final = tuple(row.resource for row in kinds.KINDS if row.manager)
 #: What a service may own, but that leads neither to its pods nor to requests, and that people often may not read.
 _LEFT_OUT: Final = frozenset({CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, RESOURCE_CLAIM_TEMPLATES})

@@ -71,11 +71,11 @@ class Deployments:
         if not is_being_deleted(deployment):
             await claim(self._context, REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
             created = await self._progress(deployment)
-            if created and not conditions_of(deployment):
-                return None  # the status of its first ReplicaSet brings it back in a moment
             deployment = self._cache.get(DEPLOYMENTS, key.name, key.namespace) or deployment  # with its revision
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
+        if new is not None and not conditions_of(deployment) and not dig(new, "status", "observedGeneration"):
+            return None  # what its first ReplicaSet reports in a moment brings it back
         now = self._context.clock.now()
         status = deployment_status(deployment, new, replica_sets, created, now)
         await self._context.write_status(DEPLOYMENTS, deployment, status)

@@ -56,7 +56,11 @@ def outside_routes(routes: Iterable[Json]) -> list[EncodedRoute]:
 @lru_cache(maxsize=16_384)
 def service_rules(key: Key, ports: tuple[Port, ...]) -> list[Rule]:
     """Returns the rules by which a Service is reached under its name in the cluster, at any of its ports."""
-    return [service_rule(key.namespace, key.name, port.number, _asks_for(port.number)) for port in ports]
+    return [
+        service_rule(key.namespace, key.name, port.number, {"headers": [condition]})
+        for port in ports
+        for condition in _asks_for(port.number)
+    ]
 
 
 def short_name(key: Key) -> str:
@@ -88,9 +92,11 @@ def _only(rule: Rule, header: tuple[str, str, str]) -> Rule:
     return replace(rule, match={**rule.match, "headers": [*(rule.match.get("headers") or ()), condition]})
 
 
-def _asks_for(port: int) -> Object:
-    pattern = r"[^:]+(:80)?" if port == 80 else rf".+:{port}"
-    return {"headers": [{"name": ":authority", "type": "RegularExpression", "value": pattern}]}
+def _asks_for(port: int) -> Iterable[Object]:
+    """Yields the conditions of which a request for a port has one: it names the port, or 80 by naming none."""
+    yield {"name": ":authority", "type": "Suffix", "value": f":{port}"}
+    if port == 80:
+        yield {"name": ":authority", "type": "Contains", "value": ":", "not": True}
 
 
 def _outside(found: Json) -> Json:

@@ -105,6 +105,10 @@ def _processing(destination: Destination) -> Json:
     return {"typed_per_filter_config": {PROCESSOR: part}}
 
 
+# As KServe writes it. To compile an expression takes Envoy longer than all else about a route.
+_ANY_PATH: Final = frozenset({"^/.*$", "^/.*", "/.*$", "/.*"})
+
+
 def _match(match: Object) -> Json:
     conditions = [_header(each) for each in match.get("headers") or ()]
     if method := match.get("method"):
@@ -119,6 +123,8 @@ def _path(path: Path) -> Json:
     match path.kind:
         case "Exact":
             return {"path": path.value}
+        case "RegularExpression" if path.value in _ANY_PATH:
+            return {"prefix": "/"}
         case "RegularExpression":
             return {"safe_regex": {"regex": path.value}}
         case "PathPrefix" if path.stem:
@@ -144,6 +150,8 @@ def _comparison(condition: Object) -> Json:
             return {"string_match": {"safe_regex": {"regex": value}}}
         case "Prefix" if value:
             return {"string_match": {"prefix": value}}
+        case "Suffix" | "Contains" as kind:
+            return {"string_match": {kind.lower(): value}}
         case "Prefix" | "Present":
             return {"present_match": True}
         case _:
