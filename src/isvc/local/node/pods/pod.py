@@ -97,7 +97,7 @@ class PodWorker:
         self._sidecars: list[asyncio.Task[None]] = []
         self._events = PodEvents(node.client, node.recorder)
         self._renewal: asyncio.Task[None] | None = None
-        self.is_pretended = False
+        self.is_pretended = False  # by --simulate, as a whole, because a container of it cannot run here
         self.local_ports: dict[int, int] = {}  # by the container's port
 
     # -- what the node calls ------------------------------------------------------------------------------------------
@@ -193,7 +193,8 @@ class PodWorker:
         await self._node.opened.wait()
         await self._claim()
         await self._warn()
-        self.is_pretended = self._cannot_run()
+        states = (*self._init_states, *self._main_states)
+        self.is_pretended = self._node.simulate and any(self._node.images.find(each.image) is None for each in states)
         if self.is_pretended:
             pretend(self._init_states, self._main_states, self._now())
             self._touch()
@@ -214,11 +215,6 @@ class PodWorker:
                 group.create_task(container.run(policy))
         await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
         self._touch()
-
-    def _cannot_run(self) -> bool:
-        """Returns whether --simulate pretends the pod as a whole, because a container of it cannot run here."""
-        images = [state.image for state in (*self._init_states, *self._main_states)]
-        return self._node.simulate and any(self._node.images.find(image) is None for image in images)
 
     async def _warn(self) -> None:
         """Says what the pod asks for that is not there; it runs without it."""
