@@ -23,6 +23,10 @@ class ManualClock:
         self._sleepers.append((self._elapsed + seconds, woken))
         await woken
 
+    def set_back(self, seconds: float) -> None:
+        """Changes the time of day alone, as somebody does who sets a clock, or a machine that wakes up."""
+        self._start -= timedelta(seconds=seconds)
+
     @property
     def sleepers(self) -> int:
         """How many wait for it to be moved."""

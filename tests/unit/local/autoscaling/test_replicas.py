@@ -128,3 +128,8 @@ def test_a_share_of_nothing_is_none():
 )
 def test_a_metric_of_the_whole(replicas: int, value: int, target: int, per_pod: bool, wanted: int):
     assert replicas_for_total(replicas, replicas, value, target, per_pod=per_pod).replicas == wanted
+
+
+def test_pods_that_started_in_the_future_count_when_the_clock_was_set_back():
+    started = NOW + timedelta(hours=1)
+    assert ask([pod("a", since=started), pod("b", since=started)], a=1000, b=1000).replicas == 4

@@ -114,6 +114,8 @@ def test_a_group_that_crashes_is_replaced_only_after_a_while():
     assert step_of(owner, pods, MIN_AGE / 2) == Step()
     assert will_restart(owner, pods)
     assert deleted(step_of(owner, pods)) == ["g-0", "g-0-1", "g-0-2"]
+    set_back = step_of(owner, pods, -timedelta(days=1))
+    assert set_back == step_of(owner, pods), "the clock was set back"
 
 
 def test_a_group_starts_again_only_when_all_of_it_is_gone():

@@ -1,0 +1,53 @@
+"""What it costs `isvc up` to create a service among many: requests, which are the same on every machine."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.up.machine import Machine, machine, running, until
+
+MANY = 40
+SERVICE = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {{name: many-{number}, annotations: {{serving.kserve.io/deploymentMode: Standard}}}}
+spec: {{predictor: {{containers: [{{name: kserve-container, image: "example.com/simulated:1"}}]}}}}
+"""
+SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def here(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with running(machine(tmp_path_factory.mktemp("up"), models), "--simulate", "--ephemeral") as here:
+        yield here
+
+
+def requests(here: Machine) -> Counter[tuple[str, str, str]]:
+    """How often each verb was asked for of each resource and subresource."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for labels, value in SAMPLE.findall(here.kubectl("get", "--raw", "/metrics")):
+        named = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        found[named["verb"], named["resource"], named["subresource"]] += int(float(value))
+    return found
+
+
+def test_a_service_among_many_is_created_by_few_writes_and_nobody_lists_the_others(here: Machine) -> None:
+    before = requests(here)
+    here.kubectl("create", "namespace", "many")
+    here.run("bash", "-c", 'kubectl create -n many -f - <<< "$0"', "---".join(map(make, range(MANY))))
+    ready = "jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}"
+    until(lambda: here.kubectl("get", "isvc", "-n", "many", "-o", ready).split().count("True") == MANY, "all services")
+    cost = requests(here) - before
+    writes = sum(count for (verb, *_), count in cost.items() if verb in ("POST", "PUT", "PATCH", "DELETE"))
+    assert writes / MANY < 28, cost
+    assert cost["PUT", "inferenceservices", "status"] / MANY < 4, cost
+    children = ("pods", "events", "deployments", "replicasets", "httproutes", "services", "endpointslices")
+    assert sum(cost["LIST", each, ""] for each in children) < MANY, cost
+
+
+def make(number: int) -> str:
+    return SERVICE.format(number=number)
