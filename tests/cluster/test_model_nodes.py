@@ -5,11 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import logging
-from collections.abc import Iterator
 from typing import ClassVar
 
-import pytest
 from tests.cluster.model_nodes import WEIGHTS, MakeNode, ModelNode, Stall, gone
 from tests.unit.pods.storage_initializer.sites import Answer, Site
 from tests.waiting import until
@@ -111,29 +108,19 @@ async def test_a_model_that_kserve_downloaded_is_not_downloaded_again(make_node:
     assert (node.model(half) / "model.bin").read_bytes() == WEIGHTS[::-1]
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 def _encode(values: dict[str, str]) -> dict[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
 
 
-async def test_credentials_of_a_service_account_and_of_a_storage_key(make_node: MakeNode, client: Client, s3: str):
+async def test_credentials_of_a_service_account_and_of_a_storage_key(
+    make_node: MakeNode, client: Client, s3_endpoint: str
+):
     import boto3
 
     keys = {"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "password"}
     store = boto3.client(
         "s3",
-        endpoint_url=s3,
+        endpoint_url=s3_endpoint,
         aws_access_key_id="user",
         aws_secret_access_key="password",
         region_name="us-east-1",
@@ -143,13 +130,16 @@ async def test_credentials_of_a_service_account_and_of_a_storage_key(make_node: 
         store.put_object(Bucket="models", Key=f"{name}/deep/model.bin", Body=WEIGHTS)
     node = await make_node()
     metadata = {"namespace": node.namespace}
-    settings = {"serving.kserve.io/s3-endpoint": s3.removeprefix("http://"), "serving.kserve.io/s3-usehttps": "0"}
+    settings = {
+        "serving.kserve.io/s3-endpoint": s3_endpoint.removeprefix("http://"),
+        "serving.kserve.io/s3-usehttps": "0",
+    }
     settings["serving.kserve.io/s3-region"] = "us-east-1"
     secret = {"metadata": {**metadata, "name": "s3", "annotations": settings}, "data": _encode(keys)}
     await client.create(SECRETS, SECRETS.typed(secret))
     account = {"metadata": {**metadata, "name": "reader"}, "secrets": [{"name": "s3"}]}
     await client.create(SERVICE_ACCOUNTS, SERVICE_ACCOUNTS.typed(account))
-    entry = {"type": "s3", "endpoint_url": s3, "access_key_id": "user", "secret_access_key": "password"}
+    entry = {"type": "s3", "endpoint_url": s3_endpoint, "access_key_id": "user", "secret_access_key": "password"}
     config = {"metadata": {**metadata, "name": "storage-config"}, "data": _encode({"store": json.dumps(entry)})}
     await client.create(SECRETS, SECRETS.typed(config))
     await node.list_models(

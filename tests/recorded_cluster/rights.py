@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from tests.ports import free_port
 from tests.recorded_cluster.servers import BIN, AuditedServer
 
 from isvc.cli import chart
@@ -62,6 +66,20 @@ def kubeconfig(server: AuditedServer, program: str) -> Path:
     written = Path(server.cluster.dir) / f"{program.replace(' ', '-')}.kubeconfig"
     written.write_text(json.dumps(config))
     return written
+
+
+@contextlib.contextmanager
+def running(server: AuditedServer, program: str, folder: Path) -> Iterator[None]:
+    """Runs a manager as the chart does: as the account that it grants rights to, and no other."""
+    flags = [f"--webhook-port={free_port()}", "--leader-elect", "--metrics-addr=0", "--health-probe-addr=0"]
+    env = {**os.environ, "KUBECONFIG": str(kubeconfig(server, program)), "POD_NAMESPACE": "kserve"}
+    with (folder / "manager.log").open("wb") as log:
+        process = subprocess.Popen([BIN / PROGRAMS[program], *flags], env=env, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def command(server: AuditedServer, program: str, flags: str) -> str:

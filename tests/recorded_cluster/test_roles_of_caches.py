@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.cluster.model_nodes import gone
-from tests.ports import free_port
 from tests.recorded_cluster import rights
-from tests.recorded_cluster.model_caches import JOBS, SYSTEM, Story, begin_story
-from tests.recorded_cluster.servers import BIN, AuditedServer
+from tests.recorded_cluster.model_caches import JOBS, Story, begin_story
+from tests.recorded_cluster.servers import AuditedServer
 from tests.recordings import FOLDER
 from tests.waiting import until
 
@@ -40,36 +37,16 @@ from isvc.kube.resource import (
 
 
 @pytest.fixture
-def server() -> Iterator[AuditedServer]:
-    running = AuditedServer()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 async def story(server: AuditedServer, tmp_path: Path) -> AsyncIterator[Story]:
     account = partial(rights.kubeconfig, server, "model node")
     async with begin_story(server.cluster.kubeconfig, account, tmp_path) as begun:
         yield begun
 
 
-@contextlib.contextmanager
-def manager(server: AuditedServer, folder: Path) -> Iterator[None]:
-    flags = [f"--webhook-port={free_port()}", "--leader-elect", "--metrics-addr=0", "--health-probe-addr=0"]
-    env = {**os.environ, "KUBECONFIG": str(rights.kubeconfig(server, "localmodel")), "POD_NAMESPACE": SYSTEM}
-    with (folder / "manager.log").open("wb") as log:
-        process = subprocess.Popen([BIN / "localmodel-manager", *flags], env=env, stdout=log, stderr=log)
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"what starts the server lies beside the recorded cases in {FOLDER}")
 async def test_every_right_is_used_and_none_is_missing(server: AuditedServer, story: Story, tmp_path: Path):
     client, node = story.client, story.node
-    with manager(server, tmp_path):
+    with rights.running(server, "localmodel", tmp_path):
         node.start()
         await story.add_node()
         await _credentials(story)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.golden.player import ADD_ON, Player, read_case, read_recording
-from tests.ports import free_port
 from tests.recorded_cluster import rights
-from tests.recorded_cluster.servers import BIN, AuditedServer
+from tests.recorded_cluster.servers import AuditedServer
 from tests.recordings import FOLDER
 from tests.waiting import until
 
@@ -41,31 +38,11 @@ SOMETIMES = {"get"}  # of one that was changed or taken by somebody else
 
 
 @pytest.fixture
-def server() -> Iterator[AuditedServer]:
-    running = AuditedServer()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 async def player(server: AuditedServer) -> AsyncIterator[Player]:
     async with Client.connect(kubeconfig.load(server.cluster.kubeconfig)) as client:
         with contextlib.suppress(AlreadyExists):
             await client.create(NAMESPACES, {"metadata": {"name": SYSTEM}})
         yield Player(client, SYSTEM)
-
-
-@contextlib.contextmanager
-def manager(server: AuditedServer, folder: Path) -> Iterator[None]:
-    flags = [f"--webhook-port={free_port()}", "--leader-elect", "--metrics-addr=0", "--health-probe-addr=0"]
-    env = {**os.environ, "KUBECONFIG": str(rights.kubeconfig(server, "manager")), "POD_NAMESPACE": SYSTEM}
-    with (folder / "manager.log").open("wb") as log:
-        process = subprocess.Popen([BIN / "isvc-manager", *flags], env=env, stdout=log, stderr=log)
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"what starts the server lies beside the recorded cases in {FOLDER}")
@@ -75,7 +52,7 @@ async def test_every_right_is_used_and_none_is_missing(server: AuditedServer, pl
         with contextlib.suppress(NotFound):
             await player.client.delete(CONFIG_MAPS, CONFIG_MAP, SYSTEM)
         await player.set_up(case)
-        with manager(server, tmp_path):
+        with rights.running(server, "manager", tmp_path):
             for step, state in zip(case["steps"], states, strict=True):
                 await player.play(step)
                 there = partial(is_as_recorded, player, set(state["objects"]), service)
