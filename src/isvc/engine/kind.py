@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from isvc.api.meta import Kind as APIType
 from isvc.engine.events import Event
@@ -47,8 +47,6 @@ class Observed:
         status: Object = self.raw.get("status") or {}
         return status
 
-
-MOMENT: Final = 2.0  # in which further pieces of a service become ready
 
 O = TypeVar("O", bound=Observed)  # noqa: E741
 P = TypeVar("P", bound=Plan)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.manual_clock import ManualClock
 
-from isvc.controllers.llmisvc.kind import make_kind
+from isvc.controllers.llmisvc.kind import MOMENT, make_kind
 from isvc.engine.commit import Commit
 from isvc.engine.events import Event
-from isvc.engine.kind import MOMENT, Folded
+from isvc.engine.kind import Folded
 from isvc.engine.pauses import Pauses
 from isvc.engine.reporter import Reporter, is_urgent
 from isvc.kube.objects import Object, deep_copy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from isvc.api import InferenceService
 from isvc.api.annotations import FINALIZER
@@ -14,13 +15,15 @@ from isvc.controllers.inferenceservice.plan import plan, runtime_reference
 from isvc.controllers.inferenceservice.planned import INGRESS, Planned
 from isvc.controllers.inferenceservice.status.edit import CONDITIONS, PREDICTOR_READY
 from isvc.controllers.inferenceservice.status.report import fold, report_readiness
-from isvc.engine.kind import MOMENT, Claim, Kind
+from isvc.engine.kind import Claim, Kind
 from isvc.engine.needs import Answers
 from isvc.engine.plan import Part, Plan, Reference, Retire, Stop
 from isvc.kube.objects import Key, Object
 from isvc.serving import names, shared_host
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
+
+MOMENT: Final = 0.5  # in which further pieces become ready
 
 
 def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planned]:

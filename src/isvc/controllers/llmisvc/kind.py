@@ -15,7 +15,7 @@ from isvc.controllers.llmisvc.router.observe import waiting_for
 from isvc.controllers.llmisvc.status.conditions import CONDITIONS, GROUP_DEGRADED, GROUP_READY
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.controllers.llmisvc.status.fold import fold, report_readiness
-from isvc.engine.kind import MOMENT, Folded, Kind
+from isvc.engine.kind import Folded, Kind
 from isvc.engine.needs import Answers
 from isvc.engine.plan import Part, Plan, Reference, Retire
 from isvc.kube.conditions import FALSE
@@ -24,6 +24,7 @@ from isvc.kube.resource import CLUSTER_ROLE_BINDINGS
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Reader
 
+MOMENT: Final = 2.0  # in which further pieces become ready
 WAIT_FOR_GROUP: Final = 5.0
 
 
