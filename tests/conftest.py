@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from random import Random
+from urllib.request import Request, urlopen
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -128,4 +129,5 @@ def s3_endpoint() -> Iterator[str]:
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
+    urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()  # its buckets outlive it
     server.stop()
