@@ -38,6 +38,8 @@ RECORDED: Final[Refusals] = {
 """What pods are refused for that were recorded, by the container that we put into them."""
 # The agent has the securityContext of the container beside it, so that of recorded ones is a user's, too.
 OURS: Final = {*RECORDED, "prediction-server", "training-server", "download"}
+USERS: Final = ("registry.example.com", "registry.test")
+"""Where recorded users have images."""
 
 
 async def test_recorded_pods_pass_but_for_those_that_are_listed(client: Client, restricted: str) -> None:
@@ -77,7 +79,7 @@ def fit(spec: Object) -> Object:
             container["name"] = "router"
         container.setdefault("name", "user-container")
         container.pop("resources", None)  # of which some are refused
-        if container["name"] not in OURS or container["image"].startswith("registry.example.com"):
+        if container["name"] not in OURS or container["image"].startswith(USERS):
             container["securityContext"] = FITTING
         if container.get("readinessProbe", {}).get("tcpSocket", {}).get("port") == 0:
             del container["readinessProbe"]
