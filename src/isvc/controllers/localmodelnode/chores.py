@@ -51,10 +51,10 @@ class Chores:
 
 def chores_for(raw: Object, stock: Stock, downloads: Collection[Download], in_use: Collection[str]) -> Chores:
     """Returns what is to be done. Where a pod may still write, nothing is."""
-    spec, status = LocalModelNode.decode(raw).spec, LocalModelNode.decode(raw).status.model_status
+    node = LocalModelNode.decode(raw)
     recorded, chores = decode_downloads(raw), Chores()
     busy = {each.key for each in downloads if each.is_under_way} | set(in_use)
-    for model in spec.local_models:
+    for model in node.spec.local_models:
         key = storage_key(model.source_model_uri)
         source = chores.sources.setdefault(key, model.source_model_uri)
         done = [each for each in downloads if each.key == key and each.succeeded]
@@ -67,7 +67,7 @@ def chores_for(raw: Object, stock: Stock, downloads: Collection[Download], in_us
             continue
         if key in stock.arrived and (ours := [each for each in done if not each.in_place]):
             chores.complete[key] = ours[-1]
-        elif key in stock.unproven and (status.get(model.status_key) == DOWNLOADED or done):
+        elif key in stock.unproven and (node.status.model_status.get(model.status_key) == DOWNLOADED or done):
             chores.adopt.add(key)
         elif key in stock.incoming and said is not None and said.phase == FAILED and said.bytes:
             chores.discard.add(key)
