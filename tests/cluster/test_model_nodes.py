@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from typing import ClassVar
 
@@ -167,14 +166,7 @@ class Hub:
             siblings = [{"rfilename": name, "size": len(content)} for name, content in self.FILES.items()]
             answer.give(json.dumps({"id": "org/iris", "sha": self.COMMIT, "siblings": siblings}).encode())
         elif path.startswith(found):
-            content = self.FILES[path.removeprefix(found)]
-            answer.send_response(200)
-            answer.send_header("Content-Length", str(len(content)))
-            answer.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
-            answer.send_header("X-Repo-Commit", self.COMMIT)
-            answer.end_headers()
-            if answer.command != "HEAD":
-                answer.wfile.write(content)
+            answer.give_of_commit(self.FILES[path.removeprefix(found)], self.COMMIT)
         else:
             answer.send_error(404)
         return True

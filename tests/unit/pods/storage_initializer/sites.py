@@ -64,6 +64,16 @@ class Answer(BaseHTTPRequestHandler):
         if cut_after is not None:
             self.close_connection = True
 
+    def give_of_commit(self, content: bytes, commit: str) -> None:
+        """Answer as Hugging Face does, with the commit that a file is of."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+        self.send_header("X-Repo-Commit", commit)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
     def log_message(self, *_: object) -> None:
         pass
 

@@ -185,7 +185,7 @@ class TestHuggingFace:
         elif path.startswith("/api/models/org/iris"):
             self.tell(answer, {"id": "org/iris", "sha": self.COMMIT, "siblings": self.files()})
         elif path.startswith(f"/org/iris/resolve/{self.COMMIT}/"):
-            self.give(answer, MODEL[path.removeprefix(f"/org/iris/resolve/{self.COMMIT}/")])
+            answer.give_of_commit(MODEL[path.removeprefix(f"/org/iris/resolve/{self.COMMIT}/")], self.COMMIT)
         else:
             answer.send_response(404)
             answer.send_header("X-Error-Code", "RepoNotFound")
@@ -195,15 +195,6 @@ class TestHuggingFace:
 
     def tell(self, answer: Answer, document: object) -> None:
         answer.give(json.dumps(document).encode())
-
-    def give(self, answer: Answer, content: bytes) -> None:
-        answer.send_response(200)
-        answer.send_header("Content-Length", str(len(content)))
-        answer.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
-        answer.send_header("X-Repo-Commit", self.COMMIT)
-        answer.end_headers()
-        if answer.command != "HEAD":
-            answer.wfile.write(content)
 
     def test_a_model(self, server: Site, tmp_path: Path) -> None:
         assert run(["hf://org/iris", str(tmp_path / "model")], {"HF_TOKEN": "hf_x"}) == 0
