@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from isvc.local.gateway.backends import Backends, Members, cluster_target
+from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.envoy.clusters import assignment
 from isvc.local.gateway.envoy.messages import Cluster, ClusterLoadAssignment, RouteConfiguration, encode
 from isvc.local.gateway.envoy.types import ROUTES
@@ -53,6 +54,11 @@ class Publisher:
         wanted = self._asked
         while self._done < wanted:
             await self._news.wait()
+
+    def endpoints(self, cluster: str) -> Collection[Endpoint]:
+        """Returns the endpoints of a cluster that take requests, once Envoy has them."""
+        is_known = self._xds.is_acknowledged(ClusterLoadAssignment, cluster)
+        return self._backends.members(cluster).ready if is_known else ()
 
     async def next_change(self) -> None:
         """Returns when something has changed, and Envoy uses it."""

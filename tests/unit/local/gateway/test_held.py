@@ -9,9 +9,11 @@ import pytest
 import pytest_asyncio
 from tests.ports import free_port
 from tests.unit.local.gateway.raw import named
+from tests.unit.local.gateway.test_endpoint_picker import pod
 from tests.waiting import until
 
 from isvc.kube.objects import Key, Object
+from isvc.kube.resource import PODS
 from isvc.local.gateway.backends import service_cluster
 from isvc.local.gateway.processor.messages import Question
 from isvc.local.gateway.routes.rules import Target
@@ -179,6 +181,30 @@ def empty_pool(gateway) -> Iterator[Object]:
     yield {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": "old"}
     gateway.remove(INFERENCE_POOLS, "old", "default")
     gateway.gateway.backends.changed(target)
+
+
+async def test_a_request_for_a_pod_of_a_pool_that_envoy_has_not_heard_of_waits_for_that(
+    gateway, sites, monkeypatch, empty_pool
+):
+    """The pods are seen here first, and whoever reads that the service is ready asks at once."""
+    await gateway.http_route(["h.test"], [{"backendRefs": [empty_pool]}])
+    publisher, waits, heard = gateway.gateway.publisher, asyncio.Event(), asyncio.Event()
+    published = publisher.published
+
+    async def published_late() -> None:
+        waits.set()
+        await heard.wait()
+        await published()
+
+    monkeypatch.setattr(publisher, "published", published_late)
+    gateway.put(PODS, pod("first", await sites(named("served"))))
+    asked = asyncio.create_task(gateway.session.post("/", data=b"{}"))
+    await asyncio.wait_for(waits.wait(), 60)
+    gateway.gateway.backends.changed(Target(Key("default", "old"), INFERENCE_POOLS))
+    publisher.changed()
+    heard.set()
+    assert await (await asked).text() == "served"
+    gateway.remove(PODS, "first", "default")
 
 
 @pytest.mark.parametrize("of", ["Service", "InferencePool"])

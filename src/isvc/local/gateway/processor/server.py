@@ -104,6 +104,8 @@ class Processor(ExternalProcessorServicer):  # type: ignore[misc]
                 await lasting.enter_async_context(line.admitted())
                 await self._publisher.published()
             members = await self._hold(question, lambda: self._pools.members(target))
+            if not {member.endpoint for member in members} & {*self._publisher.endpoints(question.about)}:
+                await self._publisher.published()
             async for answer in self._pools.pick(members, question, requests, lasting):
                 yield answer
             return
