@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key
 from isvc.kube.resource import CONFIG_MAPS
+from isvc.programs.flags import run_or_exit
 from isvc.toolkit import logs
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.controller import Controller, Result
 from isvc.toolkit.election import Election
-from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
 
 
@@ -53,8 +52,5 @@ async def _seed(election: Election, controller: Controller) -> None:
 
 
 if __name__ == "__main__":
-    logs.set_up("info", json=False)
-    try:
-        asyncio.run(main(*sys.argv[1:]))
-    except (ApiError, ClusterError) as error:
-        sys.exit(f"error: {error}")
+    logs.set_up("info", json=True)
+    run_or_exit("leader_program", main(*sys.argv[1:]))

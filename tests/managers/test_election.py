@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -88,7 +89,12 @@ async def test_a_paused_leader_does_not_act_when_it_wakes(client, namespace, rep
     replicas.signal("first", signal.SIGCONT)
     status, errors = await replicas.end("first")
     assert status == 1
-    assert "was lost" in errors.splitlines()[-1]
+    lines = [json.loads(line) for line in errors.splitlines()]
+    assert all({"level", "ts", "logger", "msg"} <= line.keys() for line in lines)
+    assert (lines[-1]["level"], lines[-1]["msg"]) == (
+        "error",
+        f"leader_program ends: the lease {namespace}/leader was lost",
+    )
     order = await writes(client, namespace)
     takeover = order.index("second")
     assert set(order[:takeover]) == {"first"}

@@ -9,8 +9,10 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from prometheus_client.utils import floatToGoString
 from tests.manual_clock import ManualClock
 from tests.ports import free_port
+from tests.unit.toolkit.test_webhook import write_pair
 from tests.waiting import until
 
 from isvc.kube.errors import AlreadyExists
@@ -20,11 +22,14 @@ from isvc.kube.resource import CONFIG_MAPS, SECRETS
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, kubeconfig
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.reads import Read
+from isvc.toolkit.webhook import WebhookServer
+from isvc.wire.x509.issue import issue_authority
 
 
 class Twins:
@@ -148,8 +153,10 @@ async def test_a_created_child_costs_one_request_and_one_reconcile(client, names
         assert metric(f'rest_client_requests_total{{code="201",host="{host}",method="POST"}} 2.0')
 
 
-async def test_probes_and_metrics_follow_the_start(client, namespace, connect):
+async def test_probes_and_metrics_follow_the_start(client, namespace, connect, tmp_path):
     own, port = connect(), free_port()
+    write_pair(tmp_path, issue_authority("test", SystemClock().now()))
+    webhooks = WebhookServer(0, tmp_path, {}, host="127.0.0.1")
     twins = Twins(own, namespace)
     election = Election(own, "twins", namespace)
     manager = Manager(
@@ -157,6 +164,7 @@ async def test_probes_and_metrics_follow_the_start(client, namespace, connect):
         twins.cache,
         controllers=[twins.controller],
         election=election,
+        webhooks=webhooks,
         health_probes=Address("127.0.0.1", port),
         metrics_address=Address("127.0.0.1", port),
     )
@@ -196,6 +204,8 @@ async def test_probes_and_metrics_follow_the_start(client, namespace, connect):
             "process_resident_memory_bytes",
         ):
             assert f"\n{name}" in text, name
+        expiry = "isvc_webhook_certificate_expiration_timestamp_seconds"
+        assert f"\n{expiry} {floatToGoString(webhooks.certificate_expires())}\n" in text
 
 
 async def test_stopping_waits_for_reconciles_under_way(client, namespace, connect):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -290,6 +292,41 @@ def test_services_lead_to_ports_of_pods(in_manager: str):
     assert len(services) == 7
     for service in services:
         assert (service["selector"]["control-plane"], service["ports"][0]["targetPort"]) in ports
+
+
+def combinations() -> Iterator[list[Object]]:
+    """What the chart makes with network policies, for all choices of what runs, where, and how metrics are served."""
+    booleans = [(True, False)] * 6
+    for manager, llm, llm_inside, caches, caches_inside, secure in itertools.product(*booleans):
+        values = {
+            "networkPolicy": {"enabled": True},
+            "manager": {"enabled": manager, "metricsSecure": secure},
+            "llmisvc": {"enabled": llm, "inManager": llm_inside},
+            "localmodel": {"enabled": caches, "inManager": caches_inside},
+            **{part: {"create": False} for part in ("runtimes", "presets", "config")},
+        }
+        with suppress(chart.RefusedValues):
+            yield chart.render("serving", values)
+
+
+def test_network_policies_are_about_the_pods_and_ports_that_there_are():
+    kinds = "Deployment", "NetworkPolicy"
+    seen = 0
+    for made in combinations():
+        deployments, policies = ([each["spec"] for each in made if each["kind"] == kind] for kind in kinds)
+        chosen = []
+        for policy in policies:
+            wanted = policy["podSelector"]["matchLabels"].items()
+            [pod] = [
+                each["template"] for each in deployments if wanted <= each["template"]["metadata"]["labels"].items()
+            ]
+            chosen.append(pod)
+            [container] = pod["spec"]["containers"]
+            opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+            assert sorted(opened) == sorted(port["name"] for port in container["ports"])
+        assert len(chosen) == len(deployments), "each Deployment has its policy"
+        seen += len(chosen)
+    assert seen > 50
 
 
 def test_pods_are_restricted():

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
@@ -65,14 +66,23 @@ def merge_values(values: Any, chosen: Any) -> Any:
     return {key: value for key, value in both.items() if value is not None}
 
 
+@cache
+def _schema() -> Callable[..., Any]:
+    """Returns what raises for values that the chart's schema does not allow."""
+    import fastjsonschema
+
+    schema = orjson.loads(CHART.joinpath("values.schema.json").read_bytes())
+    check: Callable[..., Any] = fastjsonschema.compile(schema, use_default=False)
+    return check
+
+
 def complete_values(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Lays these values over the chart's own. Raises RefusedValues if the chart's schema does not allow them."""
     import fastjsonschema
 
     values: dict[str, Any] = merge_values(load_all(CHART.joinpath("values.yaml").read_text())[0], chosen)
-    schema = orjson.loads(CHART.joinpath("values.schema.json").read_bytes())
     try:
-        fastjsonschema.compile(schema, use_default=False)(values, name_prefix="values")
+        _schema()(values, name_prefix="values")
     except fastjsonschema.JsonSchemaValueException as error:
         raise RefusedValues(f"the chart refuses these values: {error.message}") from None
     return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import promql_parser
 import pytest
-from promql_parser import AggregateExpr, Expr, VectorSelector
+from promql_parser import AggregateExpr, BinaryExpr, Call, Expr, NumberLiteral, VectorSelector
 from tools.site import metrics
+
+from isvc.toolkit.metrics import Metrics
 
 INSTALL = Path(__file__).parents[3] / "docs" / "install.md"
 OF_TARGETS = {"namespace", "pod"}  # labels that Prometheus adds
@@ -64,6 +67,33 @@ def test_queries_look_at_one_installation(query: str) -> None:
 def test_alerts_name_labels_that_they_have(rule: dict[str, Any]) -> None:
     named = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
     assert named <= LABELS[selectors(rule["expr"])[0].name or ""]
+
+
+def value(part: Expr, manager: Metrics, now: float) -> float:
+    """What a query without ranges comes to when there is one manager."""
+    match part:
+        case NumberLiteral():
+            return part.val
+        case Call() if part.func.name == "time":
+            return now
+        case AggregateExpr():
+            return value(part.expr, manager, now)
+        case VectorSelector():
+            sample = manager.registry.get_sample_value(part.name or "")
+            assert sample is not None, part.name
+            return sample
+        case BinaryExpr():
+            operators = {"-": operator.sub, "*": operator.mul, "<": operator.lt}
+            return operators[str(part.op)](value(part.lhs, manager, now), value(part.rhs, manager, now))
+    raise AssertionError(f"not evaluated here: {part}")
+
+
+@pytest.mark.parametrize(("days", "fires"), [(8, False), (6, True), (-1, True)])
+def test_the_alert_on_certificates_fires_in_their_last_week(days: int, fires: bool) -> None:
+    [rule] = [rule for rule in metrics.alert_rules() if rule["alert"] == "IsvcCertificateExpires"]
+    manager, now = Metrics(), 1_800_000_000.0
+    manager.certificate_expires.set(now + days * 86_400)
+    assert value(promql_parser.parse(rule["expr"]), manager, now) == fires
 
 
 def test_every_alert_has_its_remedy() -> None:
