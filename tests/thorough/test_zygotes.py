@@ -42,9 +42,12 @@ async def test_servers_outlive_the_zygote_and_the_next_one_starts_all_the_same(n
     await third.end()
 
 
-async def test_memory_of_the_framework_is_shared(node, tmp_path):
-    servers = [await node.start(tmp_path) for _ in range(3)]
-    await node.says("serving model")
+async def test_memory_of_frameworks_is_shared_by_servers_of_all_of_them(node, tmp_path):
+    (tmp_path / "MLmodel").write_text("flavors: {sklearn: {pickled_model: model.joblib}}")
+    servers = [await node.start(tmp_path, framework) for framework in ("sklearn", "sklearn", "mlflow")]
+    async with asyncio.timeout(60):
+        while (tmp_path / "log").read_text().count("serving model") < len(servers):
+            await asyncio.sleep(0.01)
     resident, proportional = memory(servers[-1].pid)
     assert proportional < resident / 2
     await asyncio.gather(*(server.end() for server in servers))

@@ -8,8 +8,9 @@ import logging
 import shlex
 import shutil
 import signal
+import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     "--warm-up/--no-warm-up",
     default=True,
     show_default=True,
-    help="Import scikit-learn before a model needs it, where a GiB of memory is free; it is let go after ten minutes.",
+    help="Import frameworks before a model needs them, where a GiB of memory is free; they are let go in ten minutes.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log what the parts do.")
 def command(
@@ -83,6 +84,7 @@ def command(
     from isvc.local.home import AlreadyRunning, Home
 
     gc.disable()  # until it has started: there is little but code so far
+    sys.dont_write_bytecode = False  # whatever the shell wants: a start would compile 900 modules each time
     _check_envoy()
     if sandbox:
         _check_sandbox()
@@ -161,7 +163,7 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
         stack.follow(printer.changed)
         background = [asyncio.create_task(printer.run()), asyncio.create_task(_train(home))]
         if dashboard:
-            await _start_dashboard(stack, *dashboard)
+            background.append(asyncio.create_task(_start_dashboard(stack, *dashboard)))
         settle_memory()
         try:
             await stack.run()
@@ -184,12 +186,25 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
 
 
 async def _start_dashboard(stack: Stack, wanted: Wanted, opened: Opened) -> None:
-    """Starts the dashboard, whose link is known already. What it imports is imported beside what has started."""
+    """Starts the dashboard when somebody opens its link: what it imports and keeps is for readers alone."""
     from isvc.cli.dashboard import start
 
+    await _first_visit(opened.sockets)
     await asyncio.to_thread(import_module, "isvc.dashboard.server")
     dashboard = await start(stack.client, wanted, opened=opened)
     stack.on_stop(dashboard.close)
+
+
+async def _first_visit(sockets: Sequence[socket.socket]) -> None:
+    """Returns when somebody connects to one of the sockets, who is not taken in yet."""
+    loop, visited = asyncio.get_running_loop(), asyncio.Event()
+    for each in sockets:
+        loop.add_reader(each.fileno(), visited.set)
+    try:
+        await visited.wait()
+    finally:
+        for each in sockets:
+            loop.remove_reader(each.fileno())
 
 
 async def _train(home: Home) -> None:

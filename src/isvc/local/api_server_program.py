@@ -9,6 +9,7 @@ from pathlib import Path
 
 def main(folder: str, kubeconfig: str, port: str, *flags: str) -> None:
     gc.disable()  # while it is imported; the server turns it on
+    sys.dont_write_bytecode = False  # as in `isvc up`
     from isvc.apiserver.run import CANNOT_RUN, Options, run
 
     options = Options(

@@ -28,7 +28,7 @@ from isvc.local.node.processes.logs import log_file
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.processes.usage import UsageMeter
 from isvc.local.node.programs.images import ImageTable
-from isvc.local.node.programs.warm import WarmServers
+from isvc.local.node.programs.warm import WarmServers, is_idle
 from isvc.local.node.volumes.files import mounts
 from isvc.local.node.volumes.tokens import api_server_env
 from isvc.toolkit.cache import Cache
@@ -124,6 +124,8 @@ class Node:
         return (each.pid for worker in self._workers.values() for each in worker.containers if each.pid)
 
     async def start(self) -> None:
+        if self._warm_up and is_idle():
+            self._warm.prepare()  # beside all else that starts: the first model may come as soon as it has
         await self.kubelet.start()
         await self._register()
         self._meter.start()

@@ -1,8 +1,8 @@
-"""Model servers that are forked from a process in which their framework is imported already, one for each framework.
+"""Model servers that are forked from a process in which their frameworks are imported already.
 
-That process, a zygote, is started with the first server of its framework or ahead of it, and again when it has died;
-servers that it forked live on. Where forking does not work, or would not be the same as a fresh start, the node starts
-a program.
+That process, the zygote, is started with the first server or ahead of it, and again when it has died; servers that it
+forked live on. One is enough for all frameworks: they import the same libraries, and little else. Where forking does
+not work, or would not be the same as a fresh start, the node starts a program.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger("isvc.node")
 
 LIKELY: Final = ("--framework=sklearn",)  # what most people start with
 _PROGRAM: Final = (sys.executable, "-m", "isvc.pods.modelserver")
-_FRAMEWORKS: Final = frozenset({"sklearn", "xgboost", "lightgbm"})
+_FRAMEWORKS: Final = frozenset({"sklearn", "xgboost", "lightgbm", "mlflow", "pmml"})
 # Variables that are read by the interpreter or when a module is imported, which a fork has behind it.
 _READ_AT_IMPORT: Final = ("PYTHON", "LD_", "OPENBLAS_", "MKL_", "BLIS_", "KMP_", "GOMP_", "SKLEARN_", "SCIPY_", "NPY_")
 _OURS: Final = frozenset({"PYTHONUNBUFFERED", "OPENBLAS_NUM_THREADS"})
@@ -52,17 +52,22 @@ class Unavailable(Exception):
 
 
 def framework_of(command: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """Returns the framework whose zygote can fork this server; None for one that has to be a program of its own."""
+    """Returns the framework of a server that can be forked; None for one that has to be a program of its own."""
     if sys.platform != "linux" or tuple(command[:3]) != _PROGRAM:
         return None
     return None if any(_matters_at_import(name, value) for name, value in env.items()) else named_framework(command)
 
 
 def named_framework(command: Sequence[str]) -> str | None:
-    """Returns the framework that a command names, if it is worth a zygote."""
+    """Returns the framework that a command names, if its import takes long."""
     chosen = {word.removeprefix("--framework=") for word in command if word.startswith("--framework=")}
     is_custom = any(word.startswith("--model_class") for word in command)
     return chosen.pop() if len(chosen) == 1 and not is_custom and chosen <= _FRAMEWORKS else None
+
+
+def is_idle() -> bool:
+    """Returns whether this machine has a core to spare."""
+    return os.getloadavg()[0] < (os.cpu_count() or 1)
 
 
 def _has_room() -> bool:
@@ -111,7 +116,7 @@ class ForkedServer:
 
 
 class Zygote:
-    """The node's end of the socket to one zygote."""
+    """The node's end of the socket to a zygote."""
 
     def __init__(self, process: asyncio.subprocess.Process, control: socket.socket) -> None:
         self.process = process
@@ -212,7 +217,7 @@ class WarmServers:
     def __init__(self, reaper: Reaper, idle_seconds: float = IDLE_SECONDS) -> None:
         self._reaper = reaper
         self._idle_seconds = idle_seconds
-        self._zygotes: dict[str, Zygote] = {}
+        self._zygote: Zygote | None = None
         self._starting = asyncio.Lock()
         self._look: asyncio.TimerHandle | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -231,7 +236,7 @@ class WarmServers:
             "policy": None if policy is None else dataclasses.asdict(policy),
         }
         try:
-            return await (await self._zygote(framework)).fork(request, output)
+            return await (await self._start(framework)).fork(request, output)
         except (Unavailable, OSError) as error:
             log.warning("the server of %s is started as a program: %s", framework, error)
             return None
@@ -245,7 +250,7 @@ class WarmServers:
     def prepare(self, command: Sequence[str] = LIKELY) -> None:
         """Imports what a server of this command will need, in the background."""
         framework = named_framework(command)
-        if framework is None or sys.platform != "linux" or framework in self._zygotes or not _has_room():
+        if framework is None or sys.platform != "linux" or self._zygote is not None or not _has_room():
             return
         preparing = asyncio.create_task(self._prepare(framework))
         self._background.add(preparing)
@@ -253,16 +258,16 @@ class WarmServers:
 
     async def _prepare(self, framework: str) -> None:
         with contextlib.suppress(OSError):  # reported when a server is asked for
-            await self._zygote(framework)
+            await self._start(framework)
 
-    async def _zygote(self, framework: str) -> Zygote:
+    async def _start(self, framework: str) -> Zygote:
+        """Returns the zygote, which is started if there is none, and imports that framework before others."""
         async with self._starting:
-            found = self._zygotes.get(framework)
-            if found is None or not found.alive:
-                found = self._zygotes[framework] = await Zygote.start(framework, self._environment())
-                self._reaper.add(found.process.pid)
+            if self._zygote is None or not self._zygote.alive:
+                self._zygote = await Zygote.start(framework, self._environment())
+                self._reaper.add(self._zygote.process.pid)
             self._look_later()
-            return found
+            return self._zygote
 
     def _environment(self) -> dict[str, str]:
         """Returns what the system goes on to show as that of the forked servers, too: it has to say whose they are."""
@@ -279,16 +284,17 @@ class WarmServers:
             self._look = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_idle)
 
     def _end_idle(self) -> None:
-        """Ends zygotes that nobody needs any more: none of their servers runs, and none was asked for in a while."""
+        """Ends a zygote that nobody needs any more: none of its servers runs, and none was asked for in a while."""
         self._look = None
-        for framework, zygote in list(self._zygotes.items()):
-            if zygote.idle_for() >= self._idle_seconds:
-                del self._zygotes[framework]
-                ending = asyncio.create_task(self._end(zygote))
-                self._background.add(ending)
-                ending.add_done_callback(self._background.discard)
-        if self._zygotes:
+        if self._zygote is None:
+            return
+        if self._zygote.idle_for() < self._idle_seconds:
             self._look_later()
+            return
+        ending = asyncio.create_task(self._end(self._zygote))
+        self._zygote = None
+        self._background.add(ending)
+        ending.add_done_callback(self._background.discard)
 
     async def _end(self, zygote: Zygote) -> None:
         zygote.close()
@@ -298,4 +304,6 @@ class WarmServers:
     async def close(self) -> None:
         if self._look is not None:
             self._look.cancel()
-        await asyncio.gather(*self._background, *map(self._end, self._zygotes.values()))
+        await asyncio.gather(*self._background)
+        if self._zygote is not None:
+            await self._end(self._zygote)

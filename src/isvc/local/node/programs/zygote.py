@@ -1,7 +1,8 @@
-"""A process that has imported a framework and forks a model server whenever the node asks for one (Linux).
+"""A process that has imported frameworks and forks a model server whenever the node asks for one (Linux).
 
-`python -m isvc.local.node.programs.zygote FRAMEWORK FD`: requests come over the socket FD as JSON, with the file that
-takes the server's output; answers tell what became of them, with a pidfd of the server, and later how it ended. A
+`python -m isvc.local.node.programs.zygote FRAMEWORK FD`: FRAMEWORK is imported first, the others when nothing has been
+asked for a while. Requests come over the socket FD as JSON, with the file that takes the server's output; answers tell
+what became of them, with a pidfd of the server, and later how it ended. A
 server is what a program that was started anew would be: it has a session, an environment, a folder and a confinement
 of its own. What it shares with the others is the memory of the imported modules.
 
@@ -27,10 +28,15 @@ from isvc.local.node.sandbox.policy import Policy, confinement
 
 MESSAGE = 1 << 18  # bytes
 _SERVER = ("isvc.pods.modelserver.program", "isvc.pods.modelserver.app", "isvc.pods.modelserver.formats")
-_FRAMEWORKS = {"sklearn": ("joblib", "sklearn"), "xgboost": ("xgboost",), "lightgbm": ("lightgbm",)}
-_IN_SPARE_TIME = {
-    "sklearn": tuple(f"sklearn.{name}" for name in ("pipeline", "svm", "tree", "ensemble", "linear_model", "compose"))
+_FRAMEWORKS = {
+    "sklearn": ("joblib", "sklearn"),
+    "xgboost": ("xgboost",),
+    "lightgbm": ("lightgbm",),
+    "mlflow": ("joblib", "sklearn"),  # what most of its models need
+    "pmml": ("sklearn_pmml_model",),
 }
+_PARTS = tuple(f"sklearn.{name}" for name in ("pipeline", "svm", "tree", "ensemble", "linear_model", "compose"))
+_IN_SPARE_TIME = ("joblib", *_PARTS, "xgboost", "lightgbm")
 _SPARE_SECONDS = 2.0
 
 
@@ -40,7 +46,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # the node decides, by closing the socket
     _import(*_SERVER, *_FRAMEWORKS[framework])
     control.send(orjson.dumps({"ready": True}))
-    _Zygote(control, _IN_SPARE_TIME.get(framework, ())).serve()
+    _Zygote(control, _IN_SPARE_TIME).serve()
 
 
 def _import(*names: str) -> None:

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux 
     [
         (["--framework=sklearn", "--model_dir=/m"], {}, "sklearn"),
         (["--framework=xgboost"], {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}, "xgboost"),
+        (["--framework=mlflow"], {}, "mlflow"),
         (["--framework=torch"], {}, None),
         (["--model_class=a.py:A"], {}, None),
         (["--framework=sklearn", "--model_class=a.py:A"], {}, None),
@@ -47,8 +48,8 @@ class Node:
         self.reaper.start()
         self.warm = WarmServers(self.reaper)
 
-    async def start(self, model_dir: Path, **env: str) -> Process:
-        command = [*SERVER, "--framework=sklearn", f"--model_dir={model_dir}", f"--http_port={free_port()}"]
+    async def start(self, model_dir: Path, framework: str = "sklearn", **env: str) -> Process:
+        command = [*SERVER, f"--framework={framework}", f"--model_dir={model_dir}", f"--http_port={free_port()}"]
         env = {"PATH": os.environ["PATH"], **env}
         return await Process.start(
             command, env, self.folder, Log(self.folder / "log"), self.reaper, fork=self.warm.fork
@@ -60,7 +61,7 @@ class Node:
                 await asyncio.sleep(0.01)
 
     async def zygote(self) -> int:
-        return (await self.warm._zygote("sklearn")).process.pid
+        return (await self.warm._start("sklearn")).process.pid
 
     async def close(self) -> None:
         await self.warm.close()
