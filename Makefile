@@ -95,10 +95,10 @@ ON_KUBE = KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) --cluster=kube-apiserver
 ONE_BY_ONE := --dist load --maxschedchunk 1
 
 test-kube: .venv envtest ## what needs a real kube-apiserver
-	$(ON_KUBE) tests/production tests/recorded_cluster/test_roles.py tests/recorded_cluster/test_roles_of_caches.py tests/recorded_cluster/test_roles_of_our_cases.py tests/recorded_cluster/test_restricted.py tests/cluster tests/differential
+	$(ON_KUBE) tests/production tests/conformance/test_recorded_cases.py tests/recorded_cluster/test_roles.py tests/recorded_cluster/test_roles_of_caches.py tests/recorded_cluster/test_roles_of_our_cases.py tests/recorded_cluster/test_restricted.py tests/cluster tests/differential
 
 test-recorded: .venv envtest ## all recorded cases of KServe, played on a real kube-apiserver
-	$(ON_KUBE) $(ONE_BY_ONE) tests/conformance/test_recorded_cases.py
+	$(ON_KUBE) $(ONE_BY_ONE) --every-profile tests/conformance/test_recorded_cases.py
 
 test-takeover: .venv envtest ## taking over what KServe left on a real kube-apiserver, as it was recorded, restarts no pod
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver tests/recorded_cluster/test_takeover.py
@@ -120,7 +120,7 @@ takeover-caches: .venv envtest ## model caches from KServe's own two programs to
 soak: .venv envtest ## a day of trouble, compressed: isvc-manager on a real kube-apiserver (MINUTES=20)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python -m tests.production.soak --minutes $(or $(MINUTES),20)
 
-test-conformance: .venv ## what KServe made of the recorded cases is what we make of them; some are played on the embedded API server
+test-conformance: .venv ## what KServe made of the recorded cases is what we make of them; most are played on the embedded API server
 	$(PYTEST) $(ONE_BY_ONE) tests/conformance
 
 test-every-profile: .venv ## all recorded cases, played on the embedded API server

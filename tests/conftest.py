@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="embedded",
         help="the API server that cluster suites run on",
     )
-    parser.addoption("--every-profile", action="store_true", help="play all recorded cases on the embedded API server")
+    parser.addoption("--every-profile", action="store_true", help="play all recorded cases on this API server")
     parser.addoption("--record", action="store_true", help="write tests/golden/recordings anew")
     parser.addoption("--shuffle", metavar="SEED", help="run files, and the tests of each, in a random order")
     parser.addoption("--owners", type=int, default=200, help="how many owners the engine has to keep children for")
