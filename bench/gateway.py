@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isvc" / "bench-gateway"
 PACKAGES = ("nginx", "nghttp2-client", "libev4", "libc-ares2", "libjansson4", "libjemalloc2")
+HOST = "iris-default.localhost"  # as services have one
 MESSAGE = b"\0\0\0\0\x64" + b"x" * 100
 NGINX = """
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
@@ -191,8 +192,8 @@ def main() -> None:
                     ("gRPC", over_grpc, "inference.GRPCInferenceService/ModelInfer", grpc),
                 ):
                     if port:
-                        url = f"http://127.0.0.1:{port}/{path}"
-                        measured = measure(process, url, args.requests // args.rounds, *how)
+                        url, where = f"http://{HOST}:{port}/{path}", f"--connect-to=127.0.0.1:{port}"
+                        measured = measure(process, url, args.requests // args.rounds, where, *how)
                         best[name, protocol] = measured.better(best.get((name, protocol), measured))
         for (name, protocol), measured in best.items():
             print(f"{name:12} {protocol:10} {measured}")
@@ -224,7 +225,10 @@ def objects(http1: int, http2: int) -> tuple[list[Any], list[Any], Any]:
         slices.append({"metadata": metadata, "ports": [{"name": "p", "port": behind}], "endpoints": endpoints})
         backend = {"service": {"name": name, "port": {"number": 80}}}
         paths.append({"path": path, "pathType": "ImplementationSpecific", "backend": backend})
-    ingress = {"metadata": {"name": "i", "namespace": "default"}, "spec": {"rules": [{"http": {"paths": paths}}]}}
+    ingress = {
+        "metadata": {"name": "i", "namespace": "default"},
+        "spec": {"rules": [{"host": HOST, "http": {"paths": paths}}]},
+    }
     return services, slices, ingress
 
 

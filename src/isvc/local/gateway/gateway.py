@@ -33,11 +33,11 @@ from isvc.local.gateway.processor.server import Processor, WhyUnready
 from isvc.local.gateway.publisher import Publisher
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.routes.table import RouteTable
+from isvc.local.gateway.scopes import Scopes
 from isvc.local.gateway.spare_socket import SpareSockets
 from isvc.local.gateway.tls import Certificates
 from isvc.local.gateway.traffic import QUERY as TRAFFIC
 from isvc.local.gateway.traffic import Traffic, read_traffic
-from isvc.local.gateway.virtual_hosts import VirtualHosts
 from isvc.local.gateway.xds import XdsServer
 from isvc.local.node.processes.process import Reaper
 from isvc.toolkit.cache import Reader
@@ -71,8 +71,8 @@ class Gateway:
         self.xds = XdsServer(certificates)
         self._proxies = getproxies()
         beyond = outside.routes(self._proxies)
-        hosts = VirtualHosts(self.table, self.backends, settings.front.allowed_origins, beyond)
-        self.publisher = Publisher(self.backends, hosts, self.xds)
+        scopes = Scopes(self.table, self.backends, settings.front.allowed_origins, beyond)
+        self.publisher = Publisher(self.backends, scopes, self.xds)
         self.admin = Admin(self._folder / ADMIN_SOCKET)
         self.pools = Pools(reader)
         self.processor = Processor(self.table, self.backends, self.pools, self.publisher, why_unready, self._metrics)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+THIS_MACHINE: Final = "localhost"
+_ADDRESSES: Final = ("127.0.0.1", "[::1]")
+_SEGMENTS: Final = 3
 _LOOPBACK: Final = re.compile(r"(.+\.)?localhost|127(\.[0-9]{1,3}){3}|\[::1\]")
 _HOST: Final = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
 
@@ -18,8 +21,28 @@ def host_and_port(authority: str) -> tuple[str, int]:
 
 
 def full_name(host: str) -> str:
-    """Returns the one name by which a host is known here: of the cluster, `.svc` stands for `.svc.cluster.local`."""
+    """Returns the one name by which a host is known here: of the cluster, `.svc` stands for `.svc.cluster.local`.
+
+    Routes name hosts, not addresses: 127.0.0.1 is `localhost` to them.
+    """
+    if host in _ADDRESSES:
+        return THIS_MACHINE
     return f"{host}.cluster.local" if host.endswith(".svc") else host
+
+
+def place_of(host: str, path: str) -> str:
+    """Returns what routes of a host are kept under: its name, of this machine's with the first segments of a path.
+
+    All services may share that name, as in localhost/serving/namespace/name, and a change is to concern one of them. A
+    path that does not go on after these segments has none.
+    """
+    segments = path.split("/", _SEGMENTS + 1)
+    beginning = "/".join(segments[:-1])
+    return (
+        f"{host}{beginning}"
+        if host == THIS_MACHINE and len(segments) > _SEGMENTS + 1 and ":" not in beginning
+        else host
+    )
 
 
 def is_this_machine(host: str) -> bool:

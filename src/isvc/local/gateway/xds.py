@@ -13,14 +13,22 @@ from typing import Any, Final
 from envoy.service.discovery.v3.ads_pb2_grpc import AggregatedDiscoveryServiceServicer
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource
 
-from isvc.local.gateway.envoy.messages import Cluster, Secret, encode, pack, pack_bytes, type_of
+from isvc.local.gateway.envoy.messages import (
+    Cluster,
+    ScopedRouteConfiguration,
+    Secret,
+    encode,
+    pack,
+    pack_bytes,
+    type_of,
+)
 from isvc.local.gateway.tls import Certificates
 
 log = logging.getLogger("isvc.gateway")
 
 _CERTIFICATES: Final = type_of(Secret)
 _RENEWAL: Final = 60.0  # seconds between two looks at certificates
-_SUBSCRIBED_AS_A_WHOLE: Final = type_of(Cluster)  # the type whose resources Envoy wants without naming them
+_SUBSCRIBED_AS_A_WHOLE: Final = {type_of(Cluster), type_of(ScopedRouteConfiguration)}  # of which Envoy wants all
 
 
 Name = tuple[str, str]
@@ -43,7 +51,7 @@ class _Stream:
         self.acknowledged: dict[Name, str] = {}
 
     def subscribes_to(self, kind: str, name: str) -> bool:
-        return kind == _SUBSCRIBED_AS_A_WHOLE or name in self.subscribed.get(kind, ())
+        return kind in _SUBSCRIBED_AS_A_WHOLE or name in self.subscribed.get(kind, ())
 
     async def send(self, kind: str, resources: Collection[Resource]) -> None:
         """Sends resources, of which those without content are gone."""
@@ -148,7 +156,7 @@ class XdsServer(AggregatedDiscoveryServiceServicer):  # type: ignore[misc]
             stream.acknowledged.pop((kind, name), None)
         if kind == _CERTIFICATES:
             self._issue(request.resource_names_subscribe)
-        if kind != _SUBSCRIBED_AS_A_WHOLE:
+        if kind not in _SUBSCRIBED_AS_A_WHOLE:
             await self._send(stream, kind, request.resource_names_subscribe)
         elif is_first:  # also where there are none: Envoy waits for that answer
             known = [each for (found, _), each in self._resources.items() if found == kind]

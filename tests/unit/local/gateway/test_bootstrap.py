@@ -30,5 +30,5 @@ def test_values_are_not_read_as_configuration() -> None:
     front, _, pods = found["static_resources"]["listeners"]
     manager, of_pods = (each["filter_chains"][0]["filters"][0]["typed_config"] for each in (front, pods))
     assert manager["access_log"][-1]["typed_config"]["path"] == ODD
-    policy = of_pods["http_filters"][0]["typed_config"]["rules"]["policies"]["no-pod"]
+    policy = of_pods["http_filters"][1]["typed_config"]["rules"]["policies"]["no-pod"]
     assert policy["permissions"][0]["not_rule"]["header"]["string_match"]["exact"] == ODD

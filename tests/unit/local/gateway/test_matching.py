@@ -100,30 +100,44 @@ async def test_hosts_exact_wildcard_and_below_it(echoing):
     assert await found(echoing, "/y", host="a.test") == "wild"
     assert await found(echoing, "/y", host="b.c.test.") == "wild"
     assert await found(echoing, "/y", host="test") is None
+    assert await found(echoing, "/x", host="none", **{"x-isvc-scope": "a.test"}) is None  # which nobody else can say
+    answer = await echoing.session.get("/x", headers={"Host": "a.test", "X-Isvc-Scope": "*"})
+    assert "x-isvc-scope" not in json.loads(await answer.text())["headers"]
 
 
-async def test_a_thousand_services_share_a_host(echoing):
+async def test_a_thousand_services_share_this_machines_name(echoing):
     rules = [
         rule("all", path("PathPrefix", "/")),
         *(rule(f"s{number}", path("PathPrefix", f"/serving/default/s{number}")) for number in range(1000)),
         rule("deep", path("Exact", "/serving/default/s7/deep")),
         rule("pattern", path("RegularExpression", "/serving/default/s7/.*:explain")),
         rule("beside", path("PathPrefix", "/serving/default/s7/v1/x")),
+        rule("colon", path("Exact", "/serving/default/s7:b")),
+        rule("whole", path("Exact", "/serving/default/s7/")),
+        rule("short", path("PathPrefix", "/serving/default")),
     ]
-    await echoing.http_route(["h.test"], rules)
-    for asked, expected in {
+    await echoing.http_route(["localhost"], rules)
+    expected = {
         "/serving/default/s7": "s7",
         "/serving/default/s7?q": "s7",
+        "/serving/default/s7/": "whole",
         "/serving/default/s7/v1": "s7",
         "/serving/default/s7/deep": "deep",
         "/serving/default/s7/v1/x/y": "beside",
         "/serving/default/s7/v1/xy": "s7",
+        "/serving/default/s7/v1/x:explain": "s7",
+        "/serving/default/s7:b": "colon",
         "/serving/default/s999/v1": "s999",
-        "/serving/default/s1000": "all",
-        "/serving/default/s": "all",
+        "/serving/default/s1000": "short",
+        "/serving/default/S7": "short",
+        "/serving/default?/s7": "short",
+        "/serving//default/s7": "all",
         "/": "all",
-    }.items():
-        assert await found(echoing, asked) == expected, asked
+    }
+    for host in ("localhost", "127.0.0.1", "[::1]:8080", "LocalHost.:80"):
+        assert {asked: await found(echoing, asked, host=host) for asked in expected} == expected, host
+    await echoing.http_route([], [])
+    assert await found(echoing, "/serving/default/s7", host="localhost") is None
 
 
 @pytest.mark.parametrize(
@@ -207,11 +221,15 @@ async def test_headers_are_set_as_they_are_written(echoing):
 
 
 async def test_a_rule_that_envoy_refuses_is_told_and_takes_no_other_with_it(echoing):
+    others = ["a.test", "other.test", "z.test"]
+    spec = {"rules": [rule("other")]}
+    echoing.gateway.table.put_http_route(
+        Key("default", "r"), {"metadata": {"namespace": "default"}, "spec": spec}, others
+    )
     bad = {**virtual_service(to("bad", set={"x": "1\n2"}, match=[{"uri": {"exact": "/bad"}}]))}
     await echoing.virtual_service({**bad, "spec": {**bad["spec"], "http": [*bad["spec"]["http"], to("good")]}})
-    await echoing.http_route(["other.test"], [rule("other")])
     assert await found(echoing, "/x") == "good"
-    assert await found(echoing, host="other.test") == "other"
+    assert [await found(echoing, host=each) for each in others] == ["other"] * 3  # told of at the same time
     refused = await echoing.session.get("/bad")
     assert refused.status == 500
     assert "VirtualService default/v asks for what Envoy refuses" in (await refused.json())["error"]

@@ -13,10 +13,9 @@ from typing import Final
 
 from isvc.kube.objects import Key, Object
 from isvc.local.gateway.endpoints.services import Port
-from isvc.local.gateway.envoy.messages import VirtualHost, field
-from isvc.local.gateway.envoy.path_index import FEW, EncodedRoute, index
+from isvc.local.gateway.envoy.messages import Route, RouteConfiguration, VirtualHost, encode, field
 from isvc.local.gateway.envoy.routes import ask, refuse
-from isvc.local.gateway.envoy.types import AGAIN, MOVED_HEADER, POD_HEADER, Json
+from isvc.local.gateway.envoy.types import AGAIN, FIND_SCOPE, MOVED_HEADER, POD_HEADER, PROCESSOR, Json, typed
 from isvc.local.gateway.routes.rules import Refusal, Rule, service_rule
 
 METRICS_PATH: Final = "/-/metrics"
@@ -24,23 +23,13 @@ METRICS: Final = "metrics"
 UNROUTED: Final = "unrouted"
 OUTSIDE: Final = "outside"
 CATCH_ALL: Final = "*"
-THIS_MACHINE: Final = "localhost"
-_ADDRESSES: Final = ["127.0.0.1", "[::1]"]
-_OF_CLUSTER: Final = ".cluster.local"
 _KEPT: Final = 1 << 20  # bodies of up to this size can be sent again
 
 _IS_ADDRESS: Final = (":authority", "RegularExpression", r"([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?")
 _IS_POD: Final = (POD_HEADER, "Present", "")
 
 
-def domains(host: str) -> list[str]:
-    """Returns what Envoy knows a host by. Routes name hosts, not addresses: 127.0.0.1 is `localhost` to them."""
-    if host == THIS_MACHINE:
-        return [host, *_ADDRESSES]
-    return [host, host.removesuffix(_OF_CLUSTER)] if host.endswith(f".svc{_OF_CLUSTER}") else [host]
-
-
-def framed(routes: Iterable[EncodedRoute], outside: Sequence[EncodedRoute], *, here: bool) -> list[EncodedRoute]:
+def framed(routes: Iterable[bytes], outside: Sequence[bytes], *, here: bool) -> list[bytes]:
     """Returns all routes of a host: those of its rules, those beyond, and the words for what none matches.
 
     `here` if its name is one of this machine's own, which have metrics.
@@ -48,9 +37,9 @@ def framed(routes: Iterable[EncodedRoute], outside: Sequence[EncodedRoute], *, h
     return [_MOVED_ROUTE, *([_METRICS_ROUTE] if here else []), *routes, *outside, _UNROUTED_ROUTE]
 
 
-def outside_routes(routes: Iterable[Json]) -> list[EncodedRoute]:
+def outside_routes(routes: Iterable[Json]) -> list[bytes]:
     """Returns the routes by which pods reach hosts that are none of ours."""
-    return [EncodedRoute.of(_outside(way)) for way in routes]
+    return [encode_route(_outside(way)) for way in routes]
 
 
 @lru_cache(maxsize=16_384)
@@ -76,13 +65,19 @@ def for_addresses(rules: Iterable[Rule]) -> list[Rule]:
     return [_only(rule, _IS_ADDRESS) for rule in rules]
 
 
-def virtual_host(names: Sequence[str], routes: Sequence[EncodedRoute]) -> bytes:
-    """Returns the message of a virtual host."""
-    frame = VirtualHost(name=names[0], domains=names, request_body_buffer_limit={"value": _KEPT})
-    head = bytes(frame.SerializeToString())
-    if len(routes) > FEW:
-        return head + field(VirtualHost, "matcher", index(routes))
-    return head + b"".join(field(VirtualHost, "routes", route.content) for route in routes)
+def encode_route(route: Json) -> bytes:
+    """Returns a route as a field of its virtual host."""
+    return field(VirtualHost, "routes", encode(Route, route).SerializeToString())
+
+
+def virtual_host(domain: str, routes: Sequence[bytes], further: bytes = b"") -> bytes:
+    """Returns a virtual host as a field of its scope, with what is said about it further."""
+    return field(RouteConfiguration, "virtual_hosts", b"".join((_head(domain), further, *routes)))
+
+
+@lru_cache(maxsize=1024)
+def _head(domain: str) -> bytes:
+    return bytes(encode(VirtualHost, {"name": domain, "domains": [domain], **_COMMON}).SerializeToString())
 
 
 @lru_cache(maxsize=4096)
@@ -108,9 +103,16 @@ def _outside(found: Json) -> Json:
     }
 
 
+_OFF: Final = typed("envoy.config.route.v3.FilterConfig", disabled=True)
+_COMMON: Final[Json] = {
+    "request_body_buffer_limit": _KEPT,
+    "typed_per_filter_config": {FIND_SCOPE: _OFF, PROCESSOR: _OFF},  # the latter is on where a route asks
+}
 _NO_METRICS: Final = Refusal(503, "the gateway has no metrics yet")
-_METRICS_ROUTE: Final = EncodedRoute.of({"match": {"path": METRICS_PATH}, **refuse(_NO_METRICS), **ask(METRICS)})
+_METRICS_ROUTE: Final = encode_route(
+    {"name": METRICS, "match": {"path": METRICS_PATH}, **refuse(_NO_METRICS), **ask(METRICS)}
+)
 _TO_ENVOY: Final[Json] = {"route": {"cluster": AGAIN, "timeout": "0s"}}
-_UNROUTED_ROUTE: Final = EncodedRoute.of({"match": {"prefix": "/"}, **_TO_ENVOY, **ask(UNROUTED)})
+_UNROUTED_ROUTE: Final = encode_route({"name": UNROUTED, "match": {"prefix": "/"}, **_TO_ENVOY, **ask(UNROUTED)})
 _HAS_MOVED: Final = {"name": MOVED_HEADER, "present_match": True}
-_MOVED_ROUTE: Final = EncodedRoute.of({"match": {"prefix": "/", "headers": [_HAS_MOVED]}, **_TO_ENVOY})
+_MOVED_ROUTE: Final = encode_route({"name": AGAIN, "match": {"prefix": "/", "headers": [_HAS_MOVED]}, **_TO_ENVOY})

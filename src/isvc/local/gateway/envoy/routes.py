@@ -33,6 +33,18 @@ _WHAT_IS_SAID: Final = {  # when a limit of time is reached
     "request": "no answer within {:g} s, the limit of {}",
     "backendRequest": "no answer within {:g} s, the limit of {} for an attempt",
 }
+_HEADERS_SHOWN: Final = {
+    "request_header_mode": "SEND",
+    "response_header_mode": "SKIP",
+    "response_trailer_mode": "SEND",  # so that the stream lasts as long as the request
+}
+_ALL_SHOWN: Final = {
+    "request_header_mode": "SEND",
+    "request_body_mode": "FULL_DUPLEX_STREAMED",
+    "request_trailer_mode": "SEND",
+    "response_header_mode": "SEND",
+    "response_trailer_mode": "SKIP",
+}
 _OTHER_ENDPOINTS: Final[Json] = {
     "retry_host_predicate": [
         {
@@ -88,19 +100,19 @@ def _processing(destination: Destination) -> Json:
     """Returns the part of a route by which somebody is asked about its requests."""
     if not destination.processor:
         return {}
-    overrides: Json = {"grpc_initial_metadata": [{"key": ABOUT, "value": destination.cluster}]}
-    if destination.picks:
-        overrides["processing_mode"] = {
-            "request_header_mode": "SEND",
-            "request_body_mode": "FULL_DUPLEX_STREAMED",
-            "request_trailer_mode": "SEND",
-            "response_header_mode": "SEND",
-            "response_trailer_mode": "SKIP",
-        }
+    mode: Json = _ALL_SHOWN if destination.picks else _HEADERS_SHOWN
+    overrides: Json = {
+        "grpc_initial_metadata": [{"key": ABOUT, "value": destination.cluster}],
+        "processing_mode": mode,
+    }
     if destination.processor != OWN_CLUSTER:
         overrides["grpc_service"] = {"envoy_grpc": {"cluster_name": destination.processor}}
         overrides["failure_mode_allow"] = destination.fails_open
-        overrides["processing_mode"] |= {"response_body_mode": "FULL_DUPLEX_STREAMED", "response_trailer_mode": "SEND"}
+        overrides["processing_mode"] = {
+            **mode,
+            "response_body_mode": "FULL_DUPLEX_STREAMED",
+            "response_trailer_mode": "SEND",
+        }
     part = typed("envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute", overrides=overrides)
     return {"typed_per_filter_config": {PROCESSOR: part}}
 

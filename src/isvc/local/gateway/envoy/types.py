@@ -9,8 +9,8 @@ Json: TypeAlias = dict[str, Any]
 ADS: Final[Json] = {"ads": {}, "resource_api_version": "V3"}
 """A source of configuration: the stream that Envoy has opened to us."""
 
-ROUTES: Final = "routes"
-"""The one route configuration, of every listener."""
+FIND_SCOPE: Final = "isvc.scope"
+"""The filter that finds the routes of a host that is none of those known, or written otherwise."""
 
 PROCESSOR: Final = "isvc.processor"
 """The filter that asks us about a request, where a route has it do so."""
@@ -38,6 +38,9 @@ AGAIN_HEADER: Final = "x-isvc-again"
 
 MOVED_HEADER: Final = "x-isvc-moved"
 """Set on requests whose route has changed while they were held: they are to be routed a second time."""
+
+SCOPE_HEADER: Final = "x-isvc-scope"
+"""Set on all requests to their host: what their routes are found by."""
 
 METADATA: Final = "isvc"
 """The namespace of what the processor has noted of a request: whether it was HELD, and is to come back AGAIN."""

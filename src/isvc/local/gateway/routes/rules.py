@@ -74,6 +74,17 @@ class Path:
     def is_any(self) -> bool:
         return self.kind in ("PathPrefix", "LiteralPrefix") and not self.stem
 
+    @property
+    def beginning(self) -> str:
+        """What every path begins with that can match, a slash added to it; nothing where that is not known."""
+        match self.kind:
+            case "RegularExpression":
+                return ""
+            case "LiteralPrefix":
+                return self.value
+            case _:
+                return f"{self.stem}/"
+
     def takes(self, path: str) -> bool:
         """Whether a request for this path can match."""
         match self.kind:

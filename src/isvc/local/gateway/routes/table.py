@@ -19,7 +19,7 @@ from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patterns import BadPattern
 from isvc.kube.resource import INGRESSES
-from isvc.local.gateway.names import cluster_name, full_name, is_host
+from isvc.local.gateway.names import THIS_MACHINE, cluster_name, full_name, is_host, place_of
 from isvc.local.gateway.routes.http_routes import Refuse, http_route_rules
 from isvc.local.gateway.routes.ingresses import ingress_rules
 from isvc.local.gateway.routes.interceptor_routes import interceptor_route_rules
@@ -48,7 +48,7 @@ class Source(NamedTuple):
 class Entry:
     """A rule of a host, and its place among the others."""
 
-    host: str
+    host: str  # or the part of one's routes that it is among
     rule: Rule
     place: tuple[object, ...]
     behind: str | None  # the host under which it leads to the local gateway
@@ -78,7 +78,7 @@ class RouteTable:
             return
         try:
             entries = [
-                Entry(full_name(host.lower()), rule, _place(source, obj, rule, number), sent_on_as(rule))
+                Entry(_host(host, rule), rule, _place(source, obj, rule, number), sent_on_as(rule))
                 for number, (host, rule) in enumerate(compiled)
                 if not host or is_host(host.lower())
             ]
@@ -116,26 +116,38 @@ class RouteTable:
         self.put(Source(INTERCEPTOR_ROUTES.kind, key), obj, interceptor_route_rules(obj or {}))
 
     @property
-    def hosts(self) -> Collection[str]:
+    def hosts(self) -> set[str]:
         """Those that rules are for: names, domains as `*.example.com`, ANY."""
-        return self._hosts.keys()
+        return {host.partition("/")[0] for host in self._hosts}
+
+    def has(self, host: str) -> bool:
+        """Whether there are rules for a host, or for this part of it alone."""
+        return host in self._hosts
 
     def names(self, host: str) -> bool:
         """Whether a route is for this host or its domain, not just for any."""
         host = full_name(host)
-        return host in self._hosts or any(_is_below(host, domain) for domain in self._domains)
+        return host in self.hosts or any(_is_below(host, domain) for domain in self._domains)
 
     def rules_for(self, host: str, path: str) -> list[Rule]:
         """Returns the rules for this host and path, whatever else they ask of a request."""
-        return [rule for each in (full_name(host), ANY) for rule in self.rules(each) if Path.of(rule.match).takes(path)]
+        places = place_of(full_name(host), f"{path}/"), ANY
+        return [rule for each in places for rule in self.rules(each) if Path.of(rule.match).takes(path)]
 
     def rules(self, host: str) -> list[Rule]:
-        """Returns the rules for a host or domain, those of wider domains last. The first that matches counts."""
+        """Returns the rules for a host, a part of one, or a domain. Those of wider domains are last.
+
+        The first that matches counts.
+        """
         wider = sorted((domain for domain in self._domains if _is_below(host, domain)), key=len, reverse=True)
         return [rule for each in (host, *wider) for rule in self._of(each)]
 
     def _of(self, host: str) -> Iterable[Rule]:
-        for entry in self._hosts.get(host, ()):
+        whole = host.partition("/")[0]
+        entries = self._hosts.get(host, [])
+        if whole != host:
+            entries = sorted([*entries, *self._hosts.get(whole, ())], key=lambda each: each.place)
+        for entry in entries:
             if entry.behind is None:
                 yield entry.rule
             else:
@@ -143,7 +155,8 @@ class RouteTable:
                 yield from led_on(entry.rule, entry.behind, found or _service_rules(entry.behind))
 
     def _note(self, host: str) -> None:
-        self.changed |= {host, *self._led_from.get(host, ())}
+        parts = [each for each in self._hosts if "/" in each] if host == THIS_MACHINE else ()
+        self.changed |= {host, *parts, *self._led_from.get(host, ())}
 
 
 @lru_cache(maxsize=4096)
@@ -151,6 +164,10 @@ def _service_rules(host: str) -> tuple[Rule, ...]:
     """Returns the rule by which a Service is reached under its name in the cluster."""
     service = cluster_name(host)
     return (service_rule(service[1], service[0], 80),) if service is not None else ()
+
+
+def _host(host: str, rule: Rule) -> str:
+    return place_of(full_name(host.lower()), Path.of(rule.match).beginning)
 
 
 def _place(source: Source, obj: Object, rule: Rule, number: int) -> tuple[object, ...]:
