@@ -14,7 +14,7 @@ from tests.recorded_cluster.servers import AuditedServer
 from tests.recordings import FOLDER
 from tests.waiting import until
 
-from isvc.api.resources import INFERENCE_SERVICES
+from isvc.api.resources import INFERENCE_SERVICES, LLM_INFERENCE_SERVICES
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, POD_DISRUPTION_BUDGETS, Resource
@@ -62,12 +62,40 @@ async def test_every_right_is_used_and_none_is_missing(server: AuditedServer, pl
             for left in (await player.client.list(INFERENCE_SERVICES, SYSTEM)).items:
                 await player.client.delete(INFERENCE_SERVICES, name_of(left), SYSTEM)
             await until(partial(has_no_services, player), "the services go", 120)
-    events = rights.of_account(server.audit(), "manager")
+    compare(server, "manager", EDITS)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=f"what starts the server lies beside the recorded cases in {FOLDER}")
+async def test_every_right_on_budgets_of_llms_is_used(server: AuditedServer, player: Player, tmp_path: Path):
+    case = read_case("asleep-llm")
+    *templates, service = case["steps"][0]["apply"]
+    with contextlib.suppress(NotFound):
+        await player.client.delete(CONFIG_MAPS, CONFIG_MAP, SYSTEM)
+    await player.set_up(case)
+    service["metadata"] = {"name": "yak", "annotations": {"isvc.dev/disruption-budget": "1"}}
+    service["spec"] = {"model": service["spec"]["model"], "replicas": 2}
+    with rights.running(server, "llmisvc", tmp_path):
+        await player.play({"apply": [*templates, service]})
+        await until(partial(has_budgets, player, 1), "there is a budget", 120)
+        await until(partial(are_mended, player, await edit(player, [POD_DISRUPTION_BUDGETS])), "it is mended", 120)
+        await player.play({"apply": [{**service, "spec": {"replicas": 1}}]})
+        await until(partial(has_budgets, player, 0), "one replica has no budget", 120)
+    await player.client.delete(LLM_INFERENCE_SERVICES, "yak", SYSTEM)
+    compare(server, "llmisvc", [POD_DISRUPTION_BUDGETS])
+
+
+def compare(server: AuditedServer, program: str, resources: Iterable[Resource]) -> None:
+    """Asserts that nothing was refused to a program, and that it used what it may do to these resources."""
+    events = rights.of_account(server.audit(), program)
     assert rights.refused(events) == set()
-    ours = {(each.group, each.plural) for each in EDITS}
-    granted = {each for each in rights.granted("manager") if (each.group, each.resource) in ours}
+    ours = {(each.group, each.plural) for each in resources}
+    granted = {each for each in rights.granted(program) if (each.group, each.resource) in ours}
     idle = {str(each) for each in granted - rights.used(events) if each.verb not in SOMETIMES}
     assert idle == set(), f"nothing needs these rights: {idle}"
+
+
+async def has_budgets(player: Player, number: int) -> bool:
+    return len((await player.client.list(POD_DISRUPTION_BUDGETS, SYSTEM)).items) == number
 
 
 async def is_as_recorded(player: Player, wanted: set[str], service: str) -> bool:
