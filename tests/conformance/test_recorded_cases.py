@@ -4,9 +4,9 @@ The cases live beside the repository (`CONFORMANCE`, by default `../shared/confo
 better than the reference, the case is named in `expectations.yaml` together with the reason and the differences. A
 difference that is not expected fails, and so does an expectation that no longer comes true.
 
-Each profile is played once: one of each family on a real kube-apiserver, the others on the embedded one, which starts in
-a fraction of the time. Whether the two answer alike is the matter of `tests/differential`. `--every-profile` plays all of
-them on either.
+Each profile is played once: one of each family on a real kube-apiserver, the others on the embedded one, which starts
+in a fraction of the time. Whether the two answer alike is the matter of `tests/differential`. `--every-profile` plays
+all of them on either.
 """
 
 import re
