@@ -36,13 +36,9 @@ def place_of(host: str, path: str) -> str:
     All services may share that name, as in localhost/serving/namespace/name, and a change is to concern one of them. A
     path that does not go on after these segments has none.
     """
-    segments = path.split("/", _SEGMENTS + 1)
-    beginning = "/".join(segments[:-1])
-    return (
-        f"{host}{beginning}"
-        if host == THIS_MACHINE and len(segments) > _SEGMENTS + 1 and ":" not in beginning
-        else host
-    )
+    *beginning, _ = path.split("/", _SEGMENTS + 1)
+    is_part = host == THIS_MACHINE and len(beginning) > _SEGMENTS and ":" not in "".join(beginning)
+    return f"{host}{'/'.join(beginning)}" if is_part else host
 
 
 def is_this_machine(host: str) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from isvc.local.gateway.backends import Backends, Members, cluster_target
 from isvc.local.gateway.endpoints.endpoint import Endpoint
@@ -20,6 +21,8 @@ from isvc.local.gateway.scopes import Scopes
 from isvc.local.gateway.xds import Rejected, XdsServer
 
 log = logging.getLogger("isvc.gateway")
+
+_LONGEST_REST: Final = 0.1  # seconds
 
 
 class Publisher:
@@ -60,11 +63,11 @@ class Publisher:
         await self._news.wait()
 
     async def run(self) -> None:
-        """Publishes for ever."""
+        """Publishes for ever, half of the time at most: what changes meanwhile is sent together."""
         while True:
             await self._due.wait()
             self._due.clear()
-            asked = self._asked
+            asked, began = self._asked, time.monotonic()
             try:
                 await self._publish()
             except Exception:  # of ours, which must not keep later changes from Envoy
@@ -72,6 +75,7 @@ class Publisher:
             self._done = asked
             self._news.set()
             self._news = asyncio.Event()
+            await asyncio.sleep(min(_LONGEST_REST, time.monotonic() - began))
 
     async def _publish(self) -> None:
         """Publishes what has changed."""

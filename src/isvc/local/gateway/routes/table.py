@@ -139,7 +139,8 @@ class RouteTable:
 
         The first that matches counts.
         """
-        wider = sorted((domain for domain in self._domains if _is_below(host, domain)), key=len, reverse=True)
+        name = host.partition("/")[0]
+        wider = sorted((domain for domain in self._domains if _is_below(name, domain)), key=len, reverse=True)
         return [rule for each in (host, *wider) for rule in self._of(each)]
 
     def _of(self, host: str) -> Iterable[Rule]:

@@ -138,3 +138,23 @@ def test_durations(text, seconds):
 )
 def test_names_of_the_cluster(host, expected):
     assert cluster_name(host) == expected
+
+
+def test_services_that_share_this_machines_name_change_one_by_one():
+    def path(name: str) -> dict:
+        return http_route(rule(name, path={"type": "PathPrefix", "value": f"/serving/default/{name}"}), name=name)
+
+    made = table(path("a"), path("b.example.com"), hosts=("localhost",))
+    made.put_http_route(Key("default", "wild"), http_route(rule("wild"), name="wild"), ["*.example.com"])
+    made.changed.clear()
+    made.put_http_route(Key("default", "a"), path("a"), ["localhost"])
+    assert made.changed == {"localhost/serving/default/a"}
+    made.put_http_route(Key("default", "all"), http_route(rule("all"), name="all"), ["localhost"])
+    assert made.changed == {"localhost", "localhost/serving/default/a", "localhost/serving/default/b.example.com"}
+    assert order(made, "localhost/serving/default/a") == ["a", "all"]
+    assert order(made, "localhost/serving/default/b.example.com") == ["b.example.com", "all"]
+    for asked, expected in (("/serving/default/a", ["a", "all"]), ("/serving/default/ab", ["all"]), ("/", ["all"])):
+        assert [each.backends[0].service for each in made.rules_for("127.0.0.1", asked)] == expected
+    assert made.hosts == {"localhost", "*.example.com"}
+    made.put_http_route(Key("default", "a"), None, ())
+    assert not made.has("localhost/serving/default/a")
