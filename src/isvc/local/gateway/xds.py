@@ -28,7 +28,8 @@ log = logging.getLogger("isvc.gateway")
 
 _CERTIFICATES: Final = type_of(Secret)
 _RENEWAL: Final = 60.0  # seconds between two looks at certificates
-_SUBSCRIBED_AS_A_WHOLE: Final = {type_of(Cluster), type_of(ScopedRouteConfiguration)}  # of which Envoy wants all
+_CLUSTERS: Final = type_of(Cluster)
+_SUBSCRIBED_AS_A_WHOLE: Final = {_CLUSTERS, type_of(ScopedRouteConfiguration)}  # of which Envoy wants all
 
 
 Name = tuple[str, str]
@@ -158,9 +159,12 @@ class XdsServer(AggregatedDiscoveryServiceServicer):  # type: ignore[misc]
             self._issue(request.resource_names_subscribe)
         if kind not in _SUBSCRIBED_AS_A_WHOLE:
             await self._send(stream, kind, request.resource_names_subscribe)
-        elif is_first:  # also where there are none: Envoy waits for that answer
-            known = [each for (found, _), each in self._resources.items() if found == kind]
-            await stream.send(kind, [each for each in known if each.HasField("resource")])
+        elif is_first:
+            known = [
+                each for (found, _), each in self._resources.items() if found == kind and each.HasField("resource")
+            ]
+            if known or kind == _CLUSTERS:  # of which there may be none, but never no routes: Envoy waits for these
+                await stream.send(kind, known)
 
     def _issue(self, names: Iterable[str]) -> None:
         if self._certificates is not None:
