@@ -8,13 +8,11 @@ Losing the lease ends the process: another replica may be acting already.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import logging
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Protocol
 
 from isvc.toolkit.address import Address
@@ -30,6 +28,7 @@ from isvc.toolkit.reconciling import note_answer
 from isvc.toolkit.tracing import Tracer
 from isvc.toolkit.waiting import retry
 from isvc.toolkit.webhook.server import WebhookServer
+from isvc.wire.allocator import return_freed_memory
 
 log = logging.getLogger(__name__)
 
@@ -232,9 +231,7 @@ def settle_memory() -> None:
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 50)  # objects here are trees, which need no collector: let it look less often
-    if sys.platform == "linux":
-        with suppress(AttributeError):  # not glibc
-            ctypes.CDLL(None).malloc_trim(0)
+    return_freed_memory()
 
 
 def on_signals(stop: Callable[[], None]) -> Callable[[], None]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from isvc.apiserver.cel.program import CelError, Program, compile_expression, compile_in, environment
+from isvc.apiserver.cel.program import CelError, Program, compile_expression, compile_in, environment, mentions_old
 
-__all__ = ["CelError", "Program", "compile_expression", "compile_in", "environment"]
+__all__ = ["CelError", "Program", "compile_expression", "compile_in", "environment", "mentions_old"]

@@ -34,7 +34,7 @@ class CelError(Exception):
 class Program:
     def __init__(self, source: str, expression: Any) -> None:
         self.source = source
-        self.uses_old = re.search(r"\boldSelf\b", _STRING.sub("''", source)) is not None
+        self.uses_old = mentions_old(source)
         self._expression = expression
 
     @property
@@ -50,6 +50,11 @@ class Program:
         if result.type().name() == "ERROR":
             raise CelError(_plain(str(result.value())))
         return result.plain_value()
+
+
+def mentions_old(source: str) -> bool:
+    """Returns whether an expression is about the value before, too; what it has in quotes does not count."""
+    return re.search(r"\boldSelf\b", _STRING.sub("''", source)) is not None
 
 
 @lru_cache(maxsize=4096)

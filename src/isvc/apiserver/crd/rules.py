@@ -1,15 +1,18 @@
 """x-kubernetes-validations: CEL rules beside a schema, checked on the values that the schema describes.
 
 A rule that mentions `oldSelf` is a transition rule: it is asked on updates only, where an old value is known. Other
-rules are not asked again about a value that an update leaves as it is.
+rules are not asked again about a value that an update leaves as it is, nor about one that they were content with not
+long ago: objects of one kind have much in common.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from isvc.apiserver import field_errors
-from isvc.apiserver.cel import CelError, Program, compile_expression
+from isvc.apiserver.cel import CelError, Program, compile_expression, mentions_old
 from isvc.apiserver.crd.validate import counterpart
 from isvc.apiserver.crd.values import cel_value
 from isvc.apiserver.field_errors import OMITTED
@@ -18,8 +21,17 @@ from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema
 
 _NONE: Final = object()
+_MOST_REMEMBERED: Final = 1024
+_LARGEST_REMEMBERED: Final = 512  # bytes
 #: A rule with optionalOldSelf sees an optional, which the runtime can only make inside an expression.
 _OPTIONAL = "cel.bind(oldSelf, variables.hasOld ? optional.of(variables.old) : optional.none(), ({}))"
+
+
+class _Inside(NamedTuple):
+    """Which rules there are in a part of a schema."""
+
+    any: bool
+    transitions: bool
 
 
 class Rules:
@@ -27,11 +39,12 @@ class Rules:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._any: dict[int, bool] = {}
+        self._inside: dict[int, _Inside] = {}
+        self._content: dict[tuple[int, bytes], None] = {}  # parts of the schema, and values that keep their rules
 
     @property
     def exist(self) -> bool:
-        return self._has_rules(self.schema)
+        return self._rules_in(self.schema).any
 
     def check(self, obj: Object, old: Object | None = None) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -39,20 +52,44 @@ class Rules:
             self._walk(obj, self.schema, "", _NONE if old is None else old, errors, is_root=True)
         return errors
 
-    def _has_rules(self, schema: Schema) -> bool:
-        known = self._any.get(id(schema))
+    def _rules_in(self, schema: Schema) -> _Inside:
+        known = self._inside.get(id(schema))
         if known is None:
             children = [*(schema.get("properties") or {}).values(), schema.get("items")]
             children += [schema.get("additionalProperties"), *schema.get("allOf", ())]
-            inside = [self._has_rules(each) for each in children if isinstance(each, dict)]
-            known = self._any[id(schema)] = bool(schema.get("x-kubernetes-validations")) or any(inside)
+            inside = [self._rules_in(each) for each in children if isinstance(each, dict)]
+            own = schema.get("x-kubernetes-validations") or ()
+            known = self._inside[id(schema)] = _Inside(
+                bool(own) or any(each.any for each in inside),
+                any(mentions_old(source_of(rule)) for rule in own) or any(each.transitions for each in inside),
+            )
         return known
 
     def _walk(
         self, value: Any, schema: Schema, path: str, old: Any, errors: list[FieldError], *, is_root: bool = False
     ) -> None:
-        if value is None or not self._has_rules(schema):
+        inside = self._rules_in(schema)
+        if value is None or not inside.any:
             return
+        if inside.transitions or is_root:
+            self._ask(value, schema, path, old, errors, is_root=is_root)
+            return
+        if old is not _NONE and value == old:
+            return
+        key = _key(schema, value)
+        if key in self._content:
+            return
+        before = len(errors)
+        self._ask(value, schema, path, old, errors, is_root=is_root)
+        if key is not None and len(errors) == before:
+            self._remember(key)
+
+    def _remember(self, key: tuple[int, bytes]) -> None:
+        if len(self._content) >= _MOST_REMEMBERED:
+            del self._content[next(iter(self._content))]
+        self._content[key] = None
+
+    def _ask(self, value: Any, schema: Schema, path: str, old: Any, errors: list[FieldError], *, is_root: bool) -> None:
         rules = schema.get("x-kubernetes-validations")
         if rules:
             errors += _check_rules(value, schema, rules, path, old, is_root=is_root)
@@ -75,6 +112,15 @@ class Rules:
                 self._walk(item, properties[key], f"{path}.{key}" if path else key, before, errors)
             elif isinstance(others, dict):
                 self._walk(item, others, f"{path}[{key}]", before, errors)
+
+
+def _key(schema: Schema, value: Any) -> tuple[int, bytes] | None:
+    """Returns what a value of a part of the schema is remembered by; None for one that is too large."""
+    try:
+        text = orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return None
+    return (id(schema), text) if len(text) <= _LARGEST_REMEMBERED else None
 
 
 def program_of(rule: Object) -> Program:

@@ -174,8 +174,14 @@ def _struct(kind: Type) -> StructType | None:
 
 def _parts(section: Section, path: str) -> list[tuple[str, Section]]:
     parts = [(path, section)]
-    for info in msgspec.structs.fields(section):
-        value = getattr(section, info.name)
+    for name, encoded in _names(type(section)):
+        value = getattr(section, name)
         if isinstance(value, Section):
-            parts += _parts(value, f"{path}{info.encode_name}.")
+            parts += _parts(value, f"{path}{encoded}.")
     return parts
+
+
+@cache
+def _names(kind: type[Section]) -> tuple[tuple[str, str], ...]:
+    """Returns the fields of a section, and their names in JSON."""
+    return tuple((info.name, info.encode_name) for info in msgspec.structs.fields(kind))

@@ -54,6 +54,30 @@ def test_transition_rules_are_asked_on_updates_only():
     assert words(schema, {"a": "2"}, {}) == []
 
 
+def test_what_was_right_before_is_right_in_its_own_place_alone():
+    ask = [{"rule": "self.a == 1", "message": "one"}], [{"rule": "self.a == 2", "message": "two"}]
+    first, second = ({"type": "object", "properties": {"a": NUMBER}, "x-kubernetes-validations": each} for each in ask)
+    rules = Rules(spec(first=first, second=second, several={"type": "array", "items": first}))
+
+    def complaints(**value: Any) -> list[str]:
+        return [str(error) for error in rules.check({"spec": value})]
+
+    for _ in range(2):
+        assert complaints(first={"a": 1}, second={"a": 2}, several=[{"a": 1}]) == []
+        assert complaints(second={"a": 1}) == ["spec.second: Invalid value: two"]
+        assert complaints(several=[{"a": 1}, {"a": 2}]) == ["spec.several[1]: Invalid value: one"]
+
+
+def test_items_of_a_list_that_stays_as_it_is_are_not_asked_again():
+    item = {"type": "object", "properties": {"a": NUMBER}, "x-kubernetes-validations": [{"rule": "self.a == 1"}]}
+    schema = spec(several={"type": "array", "items": item}, b=NUMBER)
+    wrong = {"several": [{"a": 2}]}
+    assert words(schema, {**wrong, "b": 1}, wrong) == []
+    assert words(schema, {"several": [{"a": 2}, {"a": 1}]}, wrong) == [
+        "spec.several[0]: Invalid value: failed rule: self.a == 1"
+    ]
+
+
 def test_optional_old_self():
     rule = {"rule": "oldSelf.hasValue() || self.a == 1", "optionalOldSelf": True, "message": "start with 1"}
     schema = spec(rule, a=NUMBER)

@@ -1,0 +1,39 @@
+"""Memory that is freed between blocks that stay goes back to the system."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from isvc.wire.allocator import return_freed_memory
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+if sys.argv[1] == "settled":
+    return_freed_memory()
+bytes(8 << 20)  # comes and goes, as the first list of objects does
+before, kept, freed = resident(), [], []
+for number in range(64):
+    freed.append(b"x" * (1 << 20))
+    kept.append(b"x" * 1024)
+held = resident() - before
+freed.clear()
+print((resident() - before) / held)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+def test_what_is_freed_between_blocks_that_stay_is_returned():
+    assert share_that_stays("settled") < 0.1
+    assert share_that_stays("as it is") > 0.9, "there is nothing to be gained any more"
+
+
+def share_that_stays(how: str) -> float:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
+    return float(done.stdout)
