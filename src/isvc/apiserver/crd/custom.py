@@ -93,7 +93,8 @@ class Custom(Strategy):
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
         errors = validate(new, self.own_schema, old) + check_scale(new, self._scale)
-        found = check_invariants(new, self.own_schema)
+        changed = {key: value for key, value in new.items() if old.get(key) != value}
+        found = check_invariants(changed, self.own_schema)
         if found and not check_invariants(old, self.own_schema):
             errors += found
         return errors + self._check_rules(new, old, errors)
