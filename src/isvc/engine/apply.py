@@ -8,7 +8,7 @@ compares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -72,11 +72,9 @@ class Engine:
                 applied.append(part)
             elif not part.independent:
                 break
-        wanted = plan.wanted_keys()
-        for part in applied:
-            if not isinstance(part.answer, Hold):
-                for key, live in self._surplus(owner, part, plan, wanted):
-                    outcome.results[key] = await self._delete(key, live)
+        surplus = self._surplus(owner, [part for part in applied if not isinstance(part.answer, Hold)], plan)
+        for key, live in surplus:
+            outcome.results[key] = await self._delete(key, live)
         return outcome
 
     async def _settle_part(self, owner: Object, part: Part, outcome: Outcome) -> Refusal | None:
@@ -218,28 +216,31 @@ class Engine:
 
     # -- what should not be there -----------------------------------------------------------------------------------
 
-    def _surplus(
-        self, owner: Object, part: Part, plan: Plan, wanted: frozenset[ChildKey]
-    ) -> Iterator[tuple[ChildKey, Object]]:
-        """Yields children of the owner that the part covers and nobody wants.
-
-        An owner in a namespace has children there alone, one of the cluster in any.
-        """
-        uid, home = uid_of(owner), namespace_of(owner)
-        for resource in sorted(part.kinds):
-            if not self._memory.serves(resource):
-                continue
-            for namespace, name in self._memory.keys(resource, OWNER, uid):
-                key = ChildKey(resource, name, namespace)
-                if key in wanted or not part.covers(key) or home not in ("", namespace):
-                    continue
+    def _surplus(self, owner: Object, parts: Sequence[Part], plan: Plan) -> Iterator[tuple[ChildKey, Object]]:
+        """Yields children of the owner that a part covers and nobody wants, part by part."""
+        wanted = plan.wanted_keys()
+        kinds = frozenset[Resource]().union(*(part.kinds for part in parts))
+        unwanted = {key for key in self._owned(owner, kinds) if key not in wanted}
+        for part in parts:
+            covered = {key for key in unwanted if part.covers(key)}
+            unwanted -= covered
+            for key in sorted(covered):
                 live = self._memory.get(*key)
                 if live is not None and _may_go(key, live, plan):
                     yield key, live
-        for resource, live in part.found:
-            key = ChildKey(resource, name_of(live), namespace_of(live))
-            if key not in wanted and _may_go(key, live, plan):
-                yield key, live
+            for resource, live in part.found:
+                key = ChildKey(resource, name_of(live), namespace_of(live))
+                if key not in wanted and _may_go(key, live, plan):
+                    yield key, live
+
+    def _owned(self, owner: Object, kinds: Iterable[Resource]) -> Iterator[ChildKey]:
+        """Yields children of these kinds. An owner in a namespace has them there alone, one of the cluster in any."""
+        uid, home = uid_of(owner), namespace_of(owner)
+        for resource in sorted(kinds):
+            if self._memory.serves(resource):
+                for namespace, name in self._memory.keys(resource, OWNER, uid):
+                    if home in ("", namespace):
+                        yield ChildKey(resource, name, namespace)
 
     async def _delete(self, key: ChildKey, live: Object) -> Result:
         self._seen.pop(key, None)

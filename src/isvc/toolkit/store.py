@@ -18,7 +18,7 @@ from isvc.kube.objects import Key, Object
 Indexer = Callable[[Object], Iterable[str]]
 
 OWNER = "owner"
-KEPT_DECODED = 32
+KEPT_DECODED = 128
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -59,6 +59,10 @@ class Store:
         return entry.version if entry else -1
 
     def get(self, key: Key) -> Object | None:
+        decoded = self._decoded
+        if (obj := decoded.pop(key, None)) is not None:
+            decoded[key] = obj
+            return obj
         entry = self._entries.get(key.namespace, {}).get(key.name)
         return self._open(key, entry) if entry else None
 
@@ -68,7 +72,8 @@ class Store:
     def keys(self, index: str, value: str) -> Sequence[Key]:
         if index not in self._indexers:
             raise KeyError(f"no index {index!r}; declared: {', '.join(sorted(self._indexers))}")
-        return sorted(self._index.get((index, value), ()))
+        found = self._index.get((index, value))
+        return sorted(found) if found else ()
 
     def all_keys(self, namespace: str = "") -> Sequence[Key]:
         return sorted(key for key in self if namespace in ("", key.namespace))
@@ -81,8 +86,8 @@ class Store:
             for name, entry in self._entries.get(space, {}).items()
         ]
 
-    def put(self, key: Key, obj: Object, version: int, *, keep: bool = True) -> None:
-        """Stores the object; with `keep` also decoded, if the caller does not change it afterwards.
+    def put(self, key: Key, obj: Object, version: int) -> None:
+        """Stores the object, which is shared from now on: the caller does not change it either.
 
         Raises TypeError for an object that is nested too deeply to be written as JSON.
         """
@@ -98,10 +103,7 @@ class Store:
             for pair in indexed:
                 self._index.setdefault(pair, set()).add(key)
         names[key.name] = _Entry(exact, version, indexed)
-        if keep:
-            self._keep(key, obj)
-        else:
-            self._decoded.pop(key, None)
+        self._keep(key, obj)
 
     def remove(self, key: Key) -> None:
         names = self._entries.get(key.namespace, {})
@@ -121,7 +123,7 @@ class Store:
                 del self._index[pair]
 
     def _open(self, key: Key, entry: _Entry) -> Object:
-        obj = self._decoded.pop(key, None)
+        obj = self._decoded.get(key)
         if obj is None:
             obj = _decode(entry.raw)
         self._keep(key, obj)

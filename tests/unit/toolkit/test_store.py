@@ -82,13 +82,6 @@ def test_objects_that_were_not_read_lately_are_decoded_anew_and_equal(store):
     assert store.get(Key("ns", "c0")) is first
 
 
-def test_an_object_that_others_hold_is_not_shared_with_them(store):
-    mine = config_map("a")
-    store.put(Key("ns", "a"), mine, 1, keep=False)
-    mine["metadata"]["labels"]["colour"] = "changed"
-    assert store.get(Key("ns", "a")) == config_map("a")
-
-
 def test_removing_what_is_not_there_is_harmless(store):
     store.remove(Key("ns", "nobody"))
     assert store.version(Key("ns", "nobody")) == -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 from weakref import WeakSet
@@ -93,11 +93,12 @@ class Observer:
         network = observe_network(reader, merged, raw)
         storage = config.storage_initializer
         bundle = storage.ca_bundle_config_map_name
+        bindings = self.bindings_of(raw)
         return replace(
             observed,
             live=dict(self._children(raw, served)),
-            bindings=self.bindings_of(raw),
-            binding_name=self._binding_name(raw) if environment.cluster_wide else "",
+            bindings=bindings,
+            binding_name=self._binding_name(raw, bindings) if environment.cluster_wide else "",
             network=replace(network, wildcard_label=environment.wildcard_label),
             pods=reader.by_index(PODS, POD_INDEX, str(Key.of(raw))),
             served=served,
@@ -119,11 +120,11 @@ class Observer:
         found = (self._reader.get(CLUSTER_ROLE_BINDINGS, name) for name in own)
         return [live for live in found if live is not None and _binds(live, raw)]
 
-    def _binding_name(self, raw: Object) -> str:
+    def _binding_name(self, raw: Object, bindings: Sequence[Object]) -> str:
         """Returns the binding that is there, or the name that nobody else has."""
-        plain, unambiguous = names.scheduler_cluster_role_bindings(namespace_of(raw), name_of(raw))
-        if bindings := self.bindings_of(raw):
+        if bindings:
             return name_of(bindings[0])
+        plain, unambiguous = names.scheduler_cluster_role_bindings(namespace_of(raw), name_of(raw))
         return plain if self._reader.get(CLUSTER_ROLE_BINDINGS, plain) is None else unambiguous
 
     # -- configurations ---------------------------------------------------------------------------------------------

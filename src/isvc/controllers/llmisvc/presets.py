@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 import orjson
@@ -60,8 +60,13 @@ def pins(status: Object, sources: Sources) -> dict[str, str]:
     annotations: dict[str, str] = status.get("annotations") or {}
     if not sources.pinned:
         return dict(annotations)
-    today = {_pin(name, sources.prefix): name for name in preset_names(sources.prefix)}
+    today = _names_of_today(sources.prefix)
     return today | {key: value for key, value in annotations.items() if value or key not in today}
+
+
+@cache
+def _names_of_today(prefix: str) -> dict[str, str]:
+    return {_pin(name, prefix): name for name in preset_names(prefix)}
 
 
 def combine(raw: Object, settings: Settings, sources: Sources) -> Merged:

@@ -76,6 +76,7 @@ class Settings:
         )
 
 
+@cache
 def preset_names(prefix: str = PRESET_PREFIX) -> frozenset[str]:
     """Returns the configurations that come with the product and apply by themselves."""
     return frozenset(f"{prefix}config-llm-{name}" for name in _PRESETS)

@@ -61,6 +61,7 @@ class Execution:
         self.variables: list[tuple[str, Maybe]] = []
         self.root: Maybe = None
         self.reached: dict[tuple[str, ...], Maybe] = {}  # from the root; presets ask for the same few fields often
+        self.printed: dict[str, str] = {}  # from the root, by the words of an action
         self.out: list[str] = []
         self.steps = self.written = self.depth = 0
         self.at = 0
@@ -108,12 +109,21 @@ class Execution:
                     raise _Leaving(node.keyword)
 
     def action(self, dot: Maybe, node: nodes.Action) -> None:
-        value = self.pipeline(dot, node.pipeline)
-        if node.pipeline.declares:
+        if not node.words or dot is not self.root:
+            self.write(self.text_of(dot, node.pipeline))
             return
+        text = self.printed.get(node.words)
+        if text is None:
+            text = self.printed[node.words] = self.text_of(dot, node.pipeline)
+        self.write(text)
+
+    def text_of(self, dot: Maybe, pipeline: nodes.Pipeline) -> str:
+        value = self.pipeline(dot, pipeline)
+        if pipeline.declares:
+            return ""
         text = to_text(value, self.missing)
         done = not self.escape or (value is not None and isinstance(value.data, Html))
-        self.write(text if done else escape_html(text))
+        return text if done else escape_html(text)
 
     def branch(self, dot: Maybe, node: nodes.Branch) -> None:
         mark = len(self.variables)

@@ -96,8 +96,11 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Action:
+    """`words` are its text where it has no variables: from the same dot, equal words print the same."""
+
     at: int
     pipeline: Pipeline
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,11 @@ class _Parser:
                 if not self.ranges:
                     raise TemplateError(f"{{{{{word.kind}}}}} outside {{{{range}}}}", word.at)
                 return nodes.Leave(word.at, word.kind)
-        return nodes.Action(word.at, self.pipeline("command", "}}"))
+        start = self.position
+        pipeline = self.pipeline("command", "}}")
+        read = self.read[start : self.position]
+        has_variables = any(token.kind == "variable" for token in read)
+        return nodes.Action(word.at, pipeline, "" if has_variables else "".join(token.text for token in read))
 
     def branch(self, word: Token) -> nodes.Branch:
         known, keyword = len(self.variables), word.kind

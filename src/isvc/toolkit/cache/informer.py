@@ -119,7 +119,7 @@ class Informer:
         """Takes the answer to a write of our own, so that reads see it before the watch brings it."""
         version = _number(obj)
         if self.synced and self.read.covers(obj) and version > self._seen and version > self.store.version(Key.of(obj)):
-            self._put(obj, version, shared=True)
+            self._put(obj, version)
 
     async def _list(self) -> None:
         found: set[Key] = set()
@@ -201,14 +201,14 @@ class Informer:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._nudge.wait(), patience)
 
-    def _put(self, obj: Object, number: int, *, shared: bool = False) -> None:
+    def _put(self, obj: Object, number: int) -> None:
         key = Key.of(obj)
         before = self.store.get(key) if self._needs_before else None
         obj = reduce_object(obj, self._client.field_manager)
         if self.read.transform:
             obj = self.read.transform(obj)
         try:
-            self.store.put(key, obj, number, keep=not shared)
+            self.store.put(key, obj, number)
         except TypeError as error:
             log.error("%s %s is ignored: %s", self.resource, key, error)
             return

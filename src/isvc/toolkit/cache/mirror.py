@@ -18,6 +18,7 @@ class Mirror:
     def __init__(self, informers: Sequence[Informer]) -> None:
         self.informers = tuple(informers)
         self._stores = tuple(informer.store for informer in self.informers)
+        self._only = self._stores[0] if len(self._stores) == 1 else None
 
     @property
     def synced(self) -> bool:
@@ -45,13 +46,13 @@ class Mirror:
             informer.note(obj)
 
     def get(self, key: Key) -> Object | None:
-        if len(self._stores) == 1:
-            return self._stores[0].get(key)
+        if self._only is not None:
+            return self._only.get(key)
         return self._newest(key).get(key) if self._stores else None
 
     def keys(self, index_name: str, value: str) -> Sequence[Key]:
-        if len(self._stores) == 1:
-            return self._stores[0].keys(index_name, value)
+        if self._only is not None:
+            return self._only.keys(index_name, value)
         found = (key for store in self._stores for key in store.keys(index_name, value) if self._newest(key) is store)
         return sorted(found)
 
@@ -59,8 +60,8 @@ class Mirror:
         return [obj for key in self.keys(index_name, value) if (obj := self.get(key)) is not None]
 
     def all_keys(self, namespace: str) -> Sequence[Key]:
-        if len(self._stores) == 1:
-            return self._stores[0].all_keys(namespace)
+        if self._only is not None:
+            return self._only.all_keys(namespace)
         return sorted({key for store in self._stores for key in store.all_keys(namespace)})
 
     def list(self, namespace: str) -> list[Object]:
@@ -68,7 +69,7 @@ class Mirror:
             obj
             for store in self._stores
             for obj in store.list(namespace)
-            if len(self._stores) == 1 or self._newest(Key.of(obj)) is store
+            if store is self._only or self._newest(Key.of(obj)) is store
         ]
 
     def _newest(self, key: Key) -> Store:

@@ -81,7 +81,13 @@ class Transport:
         deadline = self._clock.monotonic() + call.within
         renewed = False
         for attempt in range(MAX_RETRIES + 1):
-            reply = await self._send(call, deadline)
+            if call.fenced:  # waiting for our own writes does not count: it says nothing about the server
+                deadline += await self._admit(call.patience)
+            try:
+                reply = await self._send(call, deadline)
+            finally:
+                if call.fenced:
+                    self._write_limiter.release()
             if reply.status < 300:
                 return reply.body
             if reply.status == 401 and not renewed and await self._credentials.renew(rejected=True):
@@ -96,10 +102,12 @@ class Transport:
     async def _send(self, call: Call, deadline: float) -> Reply:
         if not self._credentials.fresh:
             await self._credentials.renew()
+        if call.fenced and self.fence is not None:
+            self.fence()
         now = self._clock.monotonic()
         try:
             async with asyncio.timeout(deadline - now):
-                reply = await (self._write(call, now) if call.fenced else self._request(call))
+                reply = await self._request(call)
         except (OSError, EOFError) as error:
             late = f"no answer to {call.method} {call.target} before its deadline"
             raise self._connection_error(error, late) from error
@@ -111,14 +119,11 @@ class Transport:
             seconds = self._clock.monotonic() - started
             self.observer(Answered(method, target, status, seconds, self._clock.now().timestamp()))
 
-    async def _write(self, call: Call, now: float) -> Reply:
-        await self._write_limiter.acquire(now + call.patience)
-        try:
-            if self.fence is not None:
-                self.fence()
-            return await self._request(call)
-        finally:
-            self._write_limiter.release()
+    async def _admit(self, patience: float) -> float:
+        """Waits until one more write may be under way; returns for how many seconds."""
+        began = self._clock.monotonic()
+        await self._write_limiter.acquire(began + patience)
+        return self._clock.monotonic() - began
 
     async def _request(self, call: Call) -> Reply:
         request = self._encode(call.method, call.target, call.headers, call.body)

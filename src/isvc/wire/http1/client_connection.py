@@ -110,14 +110,17 @@ class ClientConnection(asyncio.Protocol):
     async def _progress(self, within: float | None = None) -> None:
         """Waits until more of the response is there, or its end."""
         self._waiter = self._loop.create_future()
+        timer = None if within is None else self._loop.call_later(within, self._give_up)
         try:
-            if within is None:
-                await self._waiter
-            else:
-                async with asyncio.timeout(within):
-                    await self._waiter
+            await self._waiter
         finally:
             self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _give_up(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(TimeoutError())
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

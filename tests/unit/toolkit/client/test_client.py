@@ -74,6 +74,22 @@ async def test_every_call_has_a_deadline(script):
             await client.request("GET", "/slow", within=0.05)
 
 
+async def test_waiting_for_other_writes_is_not_the_servers_fault(script):
+    async def hang_some(request: web.Request) -> web.Response:
+        if request.path == "/hangs":
+            await asyncio.sleep(600)
+        return ok(request)
+
+    script.will(hang_some)
+    async with Client.connect(script.config()) as client:
+        hanging = [client.request("POST", "/hangs", within=2.0) for _ in range(transport.WRITES_AT_ONCE)]
+        *failed, answer = await asyncio.gather(
+            *hanging, client.request("POST", "/answers", within=1.5), return_exceptions=True
+        )
+    assert all(isinstance(each, Unreachable) for each in failed)
+    assert not isinstance(answer, Exception), "its time began when it was sent"
+
+
 async def test_what_is_no_status_is_still_an_error_with_its_text(script):
     script.will(lambda _: web.Response(status=404, text="404 page not found\n"), refuse(500))
     async with Client.connect(script.config()) as client:

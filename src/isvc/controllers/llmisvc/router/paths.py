@@ -19,10 +19,10 @@ def base_paths(route: Object, model_header: str) -> list[str]:
         whole = any(backend.get("kind", "Service") == "Service" for backend in rule.get("backendRefs") or ())
         for match in rule.get("matches") or ():
             path = dig(match, "path", "value") or "/"
-            if is_model_match(match, model_header):
-                by_header.add(path, whole)
-            elif not match.get("headers"):  # other headers are the user's business
+            if not match.get("headers"):
                 (shared if path.startswith(_SHARED) else own).add(path, whole)
+            elif is_model_match(match, model_header):  # other headers are the user's business
+                by_header.add(path, whole)
     found = [path for each in (own, shared, by_header) if (path := each.shallowest())]
     return list(dict.fromkeys(sorted(found, key=_depth))) or ["/"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from isvc.api.llm.workload import RolloutStrategy, WorkloadSpec
-from isvc.controllers.llmisvc.observed import Observed
+from isvc.controllers.llmisvc.observed import Merged, Observed
 from isvc.controllers.llmisvc.status import conditions
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS, Resource
@@ -72,12 +73,16 @@ class Phase:
 
 
 def main_phase(observed: Observed) -> Phase:
-    service = observed.name
+    return _main_phase(observed.name, observed.merged)
+
+
+@lru_cache(maxsize=256)
+def _main_phase(service: str, merged: Merged) -> Phase:
     return Phase(
         name="main",
-        spec=observed.spec,
-        raw=observed.merged.raw,
-        role="both" if observed.spec.prefill is None else "decode",
+        spec=merged.spec,
+        raw=merged.raw,
+        role="both" if merged.spec.prefill is None else "decode",
         traced_as="decode",
         deployment=names.deployment(service),
         worker_set=names.worker_set(service),
