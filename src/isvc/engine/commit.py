@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
+from isvc.kube.conditions import FALSE, TRUE, find
 from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import (
@@ -17,9 +18,10 @@ from isvc.kube.objects import (
     namespace_of,
     resource_version_of,
 )
+from isvc.kube.readiness import READY
 from isvc.kube.resource import Resource
 
-STATUS_PATIENCE = 1.0  # children of other services go first
+STATUS_PATIENCE = 1.5  # children of other services go first
 
 
 class Patcher(Protocol):
@@ -46,11 +48,13 @@ class Commit:
 
         The write replaces the status that was read: a Conflict is raised when the owner has changed since.
         """
-        if equivalent(owner.get("status") or {}, status):
+        before: Object = owner.get("status") or {}
+        if equivalent(before, status):
             return None
+        patience = 0.0 if is_awaited(before, status) else STATUS_PATIENCE
         try:
             written = await self._client.update(
-                resource, {**owner, "status": status}, subresource="status", patience=STATUS_PATIENCE
+                resource, {**owner, "status": status}, subresource="status", patience=patience
             )
         except NotFound:
             return None  # deleted meanwhile
@@ -90,3 +94,9 @@ class Commit:
         others = [other for other in finalizers_of(owner) if other != finalizer]
         with suppress(NotFound):
             await self.metadata(resource, owner, finalizers=others)
+
+
+def is_awaited(before: Object, after: Object) -> bool:
+    """Returns whether others wait for this status: the object became ready, or no longer is."""
+    was, now = ((find(each.get("conditions") or (), READY) or {}).get("status") for each in (before, after))
+    return (now == TRUE and was != TRUE) or (was == TRUE and now == FALSE)

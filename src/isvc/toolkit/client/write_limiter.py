@@ -1,8 +1,8 @@
 """Limits concurrent writes to the API server, earliest deadline first.
 
-Creating hundreds of services at once is limited by the API server. Statuses and events may then wait a bounded time, so
-that the children that make a service run go first: while half of the slots are taken, the rest are for writes that are
-due.
+Creating or changing hundreds of services at once is limited by the API server. Statuses and events may then wait a
+bounded time, so that the children that make a service run go first: while some slots are taken, the rest are for writes
+that are due.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import asyncio
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
+from typing import Final
+
+_CALM: Final = 2  # so many writes at a time leave an API server with time for others
 
 
 class WriteLimiter:
     def __init__(self, at_once: int, now: Callable[[], float]) -> None:
         self._free = at_once
-        self._reserved = at_once // 2  # slots for writes that are due
+        self._reserved = max(at_once - _CALM, at_once // 2)  # slots for writes that are due
         self._now = now
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._arrivals = count()

@@ -65,6 +65,15 @@ async def test_the_other_half_is_for_what_is_due():
     assert writers.began[-1] == "status"
 
 
+async def test_of_many_slots_all_but_two_are_for_what_is_due():
+    writers = Writers(8)
+    for name, due in (("child", 0), ("another child", 0), ("status", 1), ("third child", 0)):
+        await writers.come(name, due)
+    assert writers.began == ["child", "another child", "third child"]
+    await writers.finish("child", "another child")
+    assert writers.began[-1] == "status"
+
+
 async def test_who_is_due_first_goes_first_and_equals_in_the_order_they_came():
     writers = Writers(1)
     await writers.come("first", 0)
