@@ -177,7 +177,8 @@ class Observer:
         """Returns what a merge was made of: equal ingredients give an equal merge."""
         metadata = raw["metadata"]
         places = (namespace_of(raw), self._system_namespace)
-        configs = [_edition(self.config(place, applied.name)) for applied in merged.applied for place in places]
+        looked_for = (*(applied.name for applied in merged.applied), *merged.lacking)
+        configs = [_edition(self.config(place, name)) for name in looked_for for place in places]
         scheduler = merged.scheduler_config_map
         config_map = scheduler and sources.config_map(scheduler.namespace, scheduler.name)
         return (

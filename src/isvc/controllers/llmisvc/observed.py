@@ -42,18 +42,26 @@ class AppliedConfig:
 class Merged:
     """Presets, base references and the service's own spec, merged and rendered: what is planned from.
 
-    `raw` is the spec as it would be stored, and `spec` the same, typed.
+    `raw` is the spec as it would be stored, and `spec` the same, typed. `lacking` are presets that there are not, and
+    that it can do without.
     """
 
     raw: Object
     spec: LLMInferenceServiceSpec
     applied: tuple[AppliedConfig, ...] = ()
     scheduler_config_map: Key | None = None
+    lacking: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, raw: Object, applied: tuple[AppliedConfig, ...] = (), config_map: Key | None = None) -> Merged:
+    def of(
+        cls,
+        raw: Object,
+        applied: tuple[AppliedConfig, ...] = (),
+        config_map: Key | None = None,
+        lacking: frozenset[str] = frozenset(),
+    ) -> Merged:
         """Raises `DecodeError`."""
-        return cls(raw, decode(LLMInferenceServiceSpec, raw), applied, config_map)
+        return cls(raw, decode(LLMInferenceServiceSpec, raw), applied, config_map, lacking)
 
 
 @dataclass(frozen=True, slots=True)

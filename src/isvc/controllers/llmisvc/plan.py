@@ -113,6 +113,6 @@ def _references(observed: Observed) -> frozenset[Reference]:
     """Returns what else is looked for. Configurations that the status has already lead to the service by an index."""
     config_map, places = observed.merged.scheduler_config_map, (observed.namespace, observed.system_namespace)
     reported = {each.get("name") for each in observed.status.get("appliedConfigs") or ()}
-    new = [each.name for each in observed.merged.applied if each.name not in reported]
+    new = [*(each.name for each in observed.merged.applied if each.name not in reported), *observed.merged.lacking]
     configs = {(LLM_INFERENCE_SERVICE_CONFIGS, Key(place, name)) for name in new for place in places}
     return observed.network.references | configs | ({(CONFIG_MAPS, config_map)} if config_map else set())

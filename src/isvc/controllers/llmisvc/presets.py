@@ -6,7 +6,7 @@ names are pinned in the status when a service is first seen, so that an upgrade 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
@@ -20,8 +20,9 @@ from isvc.api.llm.workload import ParallelismSpec, WorkloadSpec
 from isvc.api.resources import GROUP
 from isvc.controllers.llmisvc.observed import AppliedConfig, Merged
 from isvc.controllers.llmisvc.router.backends import with_backends
+from isvc.controllers.llmisvc.scheduler.config.rewrite import TOKENIZER_CONTAINER
 from isvc.controllers.llmisvc.scheduler.config.text import load
-from isvc.controllers.llmisvc.scheduler.features import wants_latency_predictor, wants_tokenizer
+from isvc.controllers.llmisvc.scheduler.features import has_tokenizer, wants_latency_predictor, wants_tokenizer
 from isvc.controllers.llmisvc.workload.lora import resolve_adapters
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.kube.patch import PatchError
@@ -86,7 +87,9 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
     outline = decode(LLMInferenceServiceSpec, merge_specs(own, *(config.get("spec") or {} for config in referred)))
     own = {**own, "model": {**own["model"], "name": outline.model.name or name_of(raw)}}
     pinned = pins(raw.get("status") or {}, sources)
-    chosen = [_find(name, raw, sources) for name in _preset_names_of(outline, pinned, sources)]
+    found = {name: _look_up(name, raw, sources) for name in _preset_names_of(outline, pinned, sources)}
+    lacking = frozenset(name for name, config in found.items() if not config and _is_beside(name, found, outline))
+    chosen = [config or _find(name, raw, sources) for name, config in found.items() if name not in lacking]
     merged = lay_over(_merge(*(orjson.dumps(config.get("spec") or {}) for config in (*chosen, *referred))), own)
     rendered = _render(merged, {**raw, "spec": own}, settings)
     spec = with_backends(_with_defaults(rendered, merged, name_of(raw)), name_of(raw))
@@ -95,7 +98,7 @@ def _combine(raw: Object, settings: Settings, sources: Sources) -> Merged:
         *(AppliedConfig(name_of(config), namespace_of(config), "Preset") for config in chosen),
         *(AppliedConfig(name_of(config), namespace_of(config), "UserRef") for config in referred),
     )
-    done = Merged.of(_with_picker_port(spec), applied, config_map)
+    done = Merged.of(_with_picker_port(spec), applied, config_map, lacking)
     resolve_adapters(done.spec)  # raises where they cannot be
     return done
 
@@ -116,6 +119,14 @@ def _preset_names_of(outline: LLMInferenceServiceSpec, pinned: dict[str, str], s
             yield name
         else:
             yield pinned.get(_pin(name, sources.prefix), name)
+
+
+def _is_beside(name: str, found: Mapping[str, Object | None], outline: LLMInferenceServiceSpec) -> bool:
+    """Returns whether a preset is the tokenizer's, which the scheduler's has beside it: KServe 0.20 knows no other."""
+    pods = (dig(config, "spec", "router", "scheduler", "template", "containers") or () for config in found.values())
+    is_there = any(each.get("name") == TOKENIZER_CONTAINER for containers in pods for each in containers)
+    is_asked_for = has_tokenizer(outline.router.scheduler if outline.router else None)
+    return is_there and not is_asked_for and name.endswith("config-llm-tokenizer")
 
 
 def shape(spec: LLMInferenceServiceSpec) -> Iterator[str]:
@@ -152,12 +163,14 @@ def _pin(name: str, prefix: str) -> str:
     return f"{GROUP}/{name.removeprefix(prefix)}"
 
 
+def _look_up(name: str, raw: Object, sources: Sources) -> Object | None:
+    return sources.config(namespace_of(raw), name) or sources.config(sources.system_namespace, name)
+
+
 def _find(name: str, raw: Object, sources: Sources) -> Object:
-    places = (namespace_of(raw), sources.system_namespace)
-    for place in places:
-        if found := sources.config(place, name):
-            return found
-    where = " ".join(places)
+    if found := _look_up(name, raw, sources):
+        return found
+    where = " ".join((namespace_of(raw), sources.system_namespace))
     message = f'LLMInferenceServiceConfig "{name}" not found in namespaces [{where}]'
     raise NotCombined(message, reason="ConfigNotFound")
 

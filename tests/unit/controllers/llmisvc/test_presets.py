@@ -9,6 +9,7 @@ import pytest
 from isvc.api.codec import decode
 from isvc.api.llm.v1alpha2 import LLMInferenceServiceSpec
 from isvc.controllers.llmisvc.presets import NotCombined, Sources, combine, pins, shape, storable
+from isvc.controllers.llmisvc.scheduler.features import has_tokenizer
 from isvc.kube.objects import Key, Object
 from isvc.serving.llm.presets import Settings
 
@@ -91,6 +92,27 @@ def test_a_missing_configuration_is_named_with_the_places_where_it_was_looked_fo
     with pytest.raises(NotCombined, match=r'"none" not found in namespaces \[team kserve\]') as caught:
         combine(service({"baseRefs": [{"name": "none"}]}), SETTINGS, sources(TEMPLATE))
     assert caught.value.reason == "ConfigNotFound"
+
+
+def with_precise_prefixes(tokenizer: Object | None = None) -> Object:
+    inline = {"plugins": [{"type": "precise-prefix-cache-scorer"}]}
+    return service({"router": {"scheduler": {"config": {"inline": inline}, "tokenizer": tokenizer}}})
+
+
+def test_a_scheduler_of_kserve_0_20_has_its_tokenizer_beside_it_and_no_preset_for_one() -> None:
+    pod = {"containers": [*POD["containers"], {"name": "tokenizer", "image": "tokens"}]}
+    scheduler = config("kserve-config-llm-scheduler", {"router": {"scheduler": {"template": pod}}})
+    merged = combine(with_precise_prefixes(), SETTINGS, sources(TEMPLATE, scheduler))
+    assert merged.spec.router is not None
+    assert not has_tokenizer(merged.spec.router.scheduler)
+    assert merged.lacking == {"kserve-config-llm-tokenizer"}
+    with pytest.raises(NotCombined, match="kserve-config-llm-tokenizer"):
+        combine(with_precise_prefixes({}), SETTINGS, sources(TEMPLATE, scheduler))
+    preset = config("kserve-config-llm-tokenizer", {"router": {"scheduler": {"tokenizer": {"template": POD}}}})
+    merged = combine(with_precise_prefixes(), SETTINGS, sources(TEMPLATE, scheduler, preset))
+    assert merged.spec.router is not None
+    assert has_tokenizer(merged.spec.router.scheduler)
+    assert not merged.lacking
 
 
 def test_a_template_that_cannot_be_filled_in_is_an_error_of_combining() -> None:

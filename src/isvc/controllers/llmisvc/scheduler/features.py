@@ -15,6 +15,11 @@ def wants_tokenizer(scheduler: SchedulerSpec | None) -> bool:
     return scheduler.tokenizer is not None or plugins.has_type(given_config(scheduler), *wanting)
 
 
+def has_tokenizer(scheduler: SchedulerSpec | None) -> bool:
+    """Returns whether a merged spec has a tokenizer apart from the endpoint picker."""
+    return scheduler is not None and scheduler.tokenizer is not None
+
+
 def wants_latency_predictor(scheduler: SchedulerSpec | None) -> bool:
     return scheduler is not None and plugins.has_type(given_config(scheduler), plugins.LATENCY_PRODUCER)
 

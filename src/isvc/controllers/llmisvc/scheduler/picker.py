@@ -52,7 +52,7 @@ def picker_deployment(observed: Observed, account: Object) -> Child:
         "metadata": child_metadata(observed, name, given),
         "spec": spec,
     }
-    url = tokenizer.url(observed) if features.wants_tokenizer(scheduler) else None
+    url = tokenizer.url(observed) if features.has_tokenizer(scheduler) else None
     with context(f"{_BUILDING}: failed to apply scheduler migrations"):
         rewrite(manifest, url, dig(live, "spec", "template", "spec"))
     if wakes_on_request(observed):

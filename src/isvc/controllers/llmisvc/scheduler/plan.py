@@ -92,7 +92,7 @@ def is_managed(observed: Observed) -> bool:
 
 
 def has_tokenizer(observed: Observed) -> bool:
-    return is_managed(observed) and features.wants_tokenizer(observed.scheduler)
+    return is_managed(observed) and features.has_tokenizer(observed.scheduler)
 
 
 def _children(observed: Observed) -> Iterator[Child]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from isvc.controllers.llmisvc.observed import Observed
-from isvc.controllers.llmisvc.scheduler.features import wants_tokenizer
+from isvc.controllers.llmisvc.scheduler.features import has_tokenizer
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.engine.needs import SelfSigned
 from isvc.engine.plan import Child
@@ -68,7 +68,7 @@ def _names(observed: Observed) -> Iterator[str]:
     services = [names.workload_service(observed.name)]
     if picker := _endpoint_picker(observed):
         services.append(picker)
-    if wants_tokenizer(observed.scheduler):
+    if has_tokenizer(observed.scheduler):
         services.append(names.tokenizer(observed.name))
     for service in services:
         yield f"{service}.{observed.namespace}.svc"
