@@ -220,7 +220,7 @@ class Engine:
         """Yields children of the owner that a part covers and nobody wants, part by part."""
         wanted = plan.wanted_keys()
         kinds = frozenset[Resource]().union(*(part.kinds for part in parts))
-        unwanted = {key for key in self._owned(owner, kinds) if key not in wanted}
+        unwanted = {key for key in self._children_of(owner, kinds) if key not in wanted}
         for part in parts:
             covered = {key for key in unwanted if part.covers(key)}
             unwanted -= covered
@@ -233,7 +233,7 @@ class Engine:
                 if key not in wanted and _may_go(key, live, plan):
                     yield key, live
 
-    def _owned(self, owner: Object, kinds: Iterable[Resource]) -> Iterator[ChildKey]:
+    def _children_of(self, owner: Object, kinds: Iterable[Resource]) -> Iterator[ChildKey]:
         """Yields children of these kinds. An owner in a namespace has them there alone, one of the cluster in any."""
         uid, home = uid_of(owner), namespace_of(owner)
         for resource in sorted(kinds):

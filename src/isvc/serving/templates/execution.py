@@ -35,9 +35,6 @@ _DEEPEST = 100
 class _Leaving(Exception):
     """A `break` or `continue` on its way to its `range`."""
 
-    def __init__(self, keyword: str) -> None:
-        self.keyword = keyword
-
 
 class _Absent:
     """No value was piped."""
@@ -109,21 +106,17 @@ class Execution:
                     raise _Leaving(node.keyword)
 
     def action(self, dot: Maybe, node: nodes.Action) -> None:
-        if not node.words or dot is not self.root:
-            self.write(self.text_of(dot, node.pipeline))
-            return
-        text = self.printed.get(node.words)
-        if text is None:
-            text = self.printed[node.words] = self.text_of(dot, node.pipeline)
-        self.write(text)
+        words = node.words if dot is self.root else ""
+        if not words or words not in self.printed:
+            self.printed[words] = self.text_of(dot, node.pipeline)
+        self.write(self.printed[words])
 
     def text_of(self, dot: Maybe, pipeline: nodes.Pipeline) -> str:
         value = self.pipeline(dot, pipeline)
         if pipeline.declares:
             return ""
-        text = to_text(value, self.missing)
-        done = not self.escape or (value is not None and isinstance(value.data, Html))
-        return text if done else escape_html(text)
+        text, is_html = to_text(value, self.missing), value is not None and isinstance(value.data, Html)
+        return escape_html(text) if self.escape and not is_html else text
 
     def branch(self, dot: Maybe, node: nodes.Branch) -> None:
         mark = len(self.variables)
@@ -148,7 +141,7 @@ class Execution:
                 try:
                     self.walk(elem, node.body)
                 except _Leaving as leaving:
-                    if leaving.keyword == "break":
+                    if leaving.args == ("break",):
                         break
                 del self.variables[inner:]
         finally:
