@@ -34,6 +34,9 @@ class _Inside(NamedTuple):
     transitions: bool
 
 
+_NOTHING, _RULES, _TRANSITIONS = _Inside(False, False), _Inside(True, False), _Inside(True, True)
+
+
 class Rules:
     """All rules of a schema. Parts of the schema without any are found out once and skipped."""
 
@@ -59,10 +62,11 @@ class Rules:
             children += [schema.get("additionalProperties"), *schema.get("allOf", ())]
             inside = [self._rules_in(each) for each in children if isinstance(each, dict)]
             own = schema.get("x-kubernetes-validations") or ()
-            known = self._inside[id(schema)] = _Inside(
-                bool(own) or any(each.any for each in inside),
-                any(mentions_old(source_of(rule)) for rule in own) or any(each.transitions for each in inside),
-            )
+            if any(each.transitions for each in inside) or any(mentions_old(source_of(rule)) for rule in own):
+                known = _TRANSITIONS
+            else:
+                known = _RULES if own or any(each.any for each in inside) else _NOTHING
+            self._inside[id(schema)] = known
         return known
 
     def _walk(
