@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from isvc.kube.conditions import FALSE, TRUE, find
@@ -20,13 +21,14 @@ from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.pods import is_ready
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import LABELS, selected
-from isvc.toolkit.clock import timestamp
+from isvc.toolkit.clock import parse_timestamp, timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 SYNC_SECONDS: Final = 15.0
 SYNC_SECONDS_WITHOUT_CHOICE: Final = 300.0  # most services have one replica, whatever they use
+_FIGURES_COME_WITHIN: Final = timedelta(minutes=1)
 TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
 _TARGET: Final = "target"
 _FAILED: Final = "the HPA was unable to compute the replica count"
@@ -80,6 +82,16 @@ class _Status:
         return {**self.fields, "conditions": self.conditions}
 
 
+def period_without_choice(active: Object, now: datetime) -> float:
+    """Returns the seconds between two looks at an autoscaler that can choose nothing, by its condition ScalingActive.
+
+    It is looked at often while the first figures may still come; where there were none for a minute, none will.
+    """
+    since = active.get("lastTransitionTime")
+    is_late = bool(since) and now - parse_timestamp(str(since)) > _FIGURES_COME_WITHIN
+    return SYNC_SECONDS_WITHOUT_CHOICE if is_late or active.get("status") == TRUE else SYNC_SECONDS
+
+
 class _Decision(NamedTuple):
     replicas: int
     reason: str = ""
@@ -124,9 +136,9 @@ class HorizontalAutoscalers:
     def _pause(self, scaler: Object, status: _Status) -> float:
         """Returns when to look again: at the same moment as other autoscalers, for which figures are read once."""
         bounds, active = _bounds(scaler["spec"]), find(status.conditions, "ScalingActive") or {}
-        settled = bounds.least == bounds.most and active.get("status") == TRUE
-        period = SYNC_SECONDS_WITHOUT_CHOICE if settled else SYNC_SECONDS
-        return period - self._context.clock.monotonic() % period
+        clock = self._context.clock
+        period = SYNC_SECONDS if bounds.least != bounds.most else period_without_choice(active, clock.now())
+        return period - clock.monotonic() % period
 
     def _target(self, scaler: Object) -> Object | None:
         reference = dig(scaler, "spec", "scaleTargetRef") or {}

@@ -66,8 +66,12 @@ def named_framework(command: Sequence[str]) -> str | None:
 
 
 def is_idle() -> bool:
-    """Returns whether this machine has a core to spare."""
-    return os.getloadavg()[0] < (os.cpu_count() or 1)
+    """Returns whether no process of this machine waits for a core at this moment."""
+    try:
+        running = Path("/proc/loadavg").read_text().split()[3]  # such as 2/345: of 345 threads, two want to run
+    except (OSError, IndexError):
+        return False
+    return int(running.partition("/")[0]) <= (os.cpu_count() or 1)
 
 
 def _has_room() -> bool:

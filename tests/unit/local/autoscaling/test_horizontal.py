@@ -1,0 +1,24 @@
+"""How often autoscalers are looked at: what cannot act costs next to nothing, however many there are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from isvc.local.autoscaling.horizontal import SYNC_SECONDS, SYNC_SECONDS_WITHOUT_CHOICE, period_without_choice
+
+NOW = datetime(2026, 11, 17, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("active", "expected"),
+    [
+        ({}, SYNC_SECONDS),
+        ({"status": "False", "lastTransitionTime": "2026-11-17T11:59:30Z"}, SYNC_SECONDS),
+        ({"status": "False", "lastTransitionTime": "2026-11-17T11:58:30Z"}, SYNC_SECONDS_WITHOUT_CHOICE),
+        ({"status": "True", "lastTransitionTime": "2026-11-17T11:59:59Z"}, SYNC_SECONDS_WITHOUT_CHOICE),
+    ],
+)
+def test_without_a_choice_it_is_looked_at_often_while_figures_may_come(active, expected):
+    assert period_without_choice(active, NOW) == expected
