@@ -5,12 +5,13 @@ Gateways and sources that a rule names are not looked at: there is one gateway, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.patterns import check_replacement
-from isvc.local.gateway.names import cluster_name
+from isvc.local.gateway.names import cluster_name, full_name
 from isvc.local.gateway.routes.http_routes import rules_of
 from isvc.local.gateway.routes.rules import Rule
 
@@ -21,6 +22,7 @@ _CODES_OF_POLICY: Final[Mapping[str, range | tuple[int, ...]]] = {
     "retriable-4xx": (409,),
     "unavailable": (503,),
 }
+_LITERAL: Final = re.compile(r"\^?((?:(?:[a-z0-9:_-]|\\\.)(?![*?{]))*)")  # how an expression begins
 _TYPES: Final = {"exact": "Exact", "prefix": "Prefix", "regex": "RegularExpression"}
 
 
@@ -31,7 +33,20 @@ def virtual_service_rules(obj: Object) -> Iterable[tuple[str, Rule]]:
         for match in route.get("match") or [{}]:
             spec = {**_rule(route, namespace), "matches": [_match(match)], "unsupported": _unsupported(route, match)}
             for rule in rules_of(f"VirtualService {namespace}/{name_of(obj)}", namespace, spec):
-                yield from ((host, rule) for host in hosts)
+                yield from ((host, rule) for host in hosts if _can_be(host, match.get("authority") or {}))
+
+
+def _can_be(host: str, test: Object) -> bool:
+    """Whether a request for a host can pass a test of its authority, by what every text begins with that does.
+
+    Each rule of KServe is for one of the hosts of its VirtualService, and one of these is the name that all share.
+    """
+    regex = test.get("regex") or ""
+    literal = _LITERAL.match("" if "|" in regex else regex)
+    begins = test.get("exact") or test.get("prefix") or (literal[1].replace("\\", "") if literal else "")
+    name, colon, _ = begins.partition(":")
+    is_same = full_name(name) == full_name(host)
+    return is_same or not host or host.startswith("*") or (not colon and full_name(host).startswith(name))
 
 
 def _unsupported(route: Object, match: Object) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from isvc.kube.objects import Key
+import pytest
+
+from isvc.kube.objects import Key, Object
 from isvc.local.gateway.routes.rules import Rule
 from isvc.local.gateway.routes.table import ANY, RouteTable
+from isvc.local.gateway.routes.virtual_services import virtual_service_rules
 
 
 def table(*http: dict, hosts: tuple[str, ...] = ("h.test",)) -> RouteTable:
@@ -65,3 +68,39 @@ def test_what_is_not_there_is_refused():
     by_method = only(to("s", match=[{"method": {"prefix": "P"}}]))
     assert by_method.refusal is not None
     assert "a method that is not given exactly" in by_method.refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ({}, {"a.test", "b.default.svc.cluster.local", "", "*.test"}),
+        ({"regex": r"^a\.test:8080(?::\d{1,5})?$"}, {"a.test", "", "*.test"}),
+        ({"regex": r"^b\.default(\.svc(\.cluster\.local)?)?$"}, {"b.default.svc.cluster.local", "", "*.test"}),
+        ({"regex": r"a\.tests?(:[0-9]+)?"}, {"a.test", "", "*.test"}),
+        ({"regex": r"x|a\.test"}, {"a.test", "b.default.svc.cluster.local", "", "*.test"}),
+        ({"exact": "b.default.svc:80"}, {"b.default.svc.cluster.local", "", "*.test"}),
+        ({"prefix": "a."}, {"a.test", "", "*.test"}),
+    ],
+)
+def test_a_rule_is_for_those_hosts_that_its_authority_can_be(test: Object, expected: set[str]) -> None:
+    hosts = ["a.test:8080", "b.default.svc.cluster.local", "*", "*.test"]
+    spec = {"hosts": hosts, "http": [{"match": [{"authority": test}], "route": [{"destination": {"host": "s"}}]}]}
+    found = virtual_service_rules({"metadata": {"name": "v", "namespace": "default"}, "spec": spec})
+    assert {host for host, _ in found} == expected
+
+
+def test_services_in_knative_mode_share_this_machines_name_and_no_rules() -> None:
+    made = RouteTable()
+    for name in "abc":
+        own = {"authority": {"regex": rf"^{name}-default\.localhost:8080(?::\d{{1,5}})?$"}}
+        shared = {"authority": {"regex": r"^localhost:8080(?::\d{1,5})?$"}}
+        by_path = {**shared, "uri": {"prefix": f"/serving/default/{name}/"}}
+        spec = {
+            "hosts": [f"{name}-default.localhost:8080", "localhost:8080"],
+            "http": [to(name, match=[own]), to(name, match=[by_path])],
+        }
+        metadata = {"name": name, "namespace": "default"}
+        made.put_virtual_service(Key("default", name), {"metadata": metadata, "spec": spec})
+    assert [rule.backends[0].service for rule in made.rules("localhost/serving/default/b")] == ["b"]
+    assert [rule.backends[0].service for rule in made.rules("b-default.localhost")] == ["b"]
+    assert made.rules("localhost") == []
