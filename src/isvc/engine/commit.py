@@ -21,7 +21,7 @@ from isvc.kube.objects import (
 from isvc.kube.readiness import READY
 from isvc.kube.resource import Resource
 
-STATUS_PATIENCE = 1.5  # children of other services go first
+STATUS_PATIENCE = 1.0  # children of other services go first
 
 
 class Patcher(Protocol):
