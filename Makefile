@@ -65,7 +65,7 @@ format: .venv ## format and fix what can be fixed
 # More workers than cores: many tests wait for a process to start or to end.
 PYTEST = $(BIN)/pytest -n $(or $(WORKERS),3) --dist loadfile --no-loadscope-reorder $(addprefix --shuffle=,$(SHUFFLE))
 
-test: WORKERS := $(or $(WORKERS),4)
+test: WORKERS := $(or $(WORKERS),5)
 test: .venv ## what every change has to pass: units, recordings, the suites on the embedded API server, isvc up
 	$(PYTEST) tests/up tests/insight tests/managers tests/cluster tests/packaging tests/golden tests/unit
 

@@ -1,6 +1,6 @@
-"""Which worker runs what: the tests of a file stay together, and so do those of half of the suites on `isvc up`.
+"""Which worker runs what: the tests of a file stay together, and so do those of a third of the suites on `isvc up`.
 
-So two workers start an `isvc up`, and wait half of their time for processes and probes; the others compute meanwhile.
+So three workers start an `isvc up`, and wait half of their time for processes and probes; the others compute meanwhile.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from xdist.scheduler import LoadFileScheduling
 
-MACHINES: Final = 2
+MACHINES: Final = 3
 
 
 class Scheduling(LoadFileScheduling):
