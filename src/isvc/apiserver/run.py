@@ -17,7 +17,7 @@ from isvc.apiserver.server import Server
 from isvc.apiserver.store.lock import InUse
 from isvc.apiserver.store.log import Unusable
 from isvc.kube.objects import Object
-from isvc.wire.allocator import return_freed_memory
+from isvc.wire.allocator import settle_memory
 from isvc.wire.private_files import write_private
 
 CANNOT_RUN = (InUse, Unusable, OSError)
@@ -59,11 +59,7 @@ async def serve(options: Options) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
-    # What was loaded at start lives as long as the process: keep the collector from looking at it again and again.
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(20_000, 20, 50)  # objects are trees, which need no collector
-    return_freed_memory()
+    settle_memory()
     write_private(options.kubeconfig, orjson.dumps(kubeconfig(server.url, server.identity), option=orjson.OPT_INDENT_2))
     logging.getLogger(__name__).info("serving at %s", server.url)
     await stop.wait()

@@ -28,7 +28,7 @@ from isvc.toolkit.reconciling import note_answer
 from isvc.toolkit.tracing import Tracer
 from isvc.toolkit.waiting import retry
 from isvc.toolkit.webhook.server import WebhookServer
-from isvc.wire.allocator import return_freed_memory
+from isvc.wire import allocator
 
 log = logging.getLogger(__name__)
 
@@ -226,12 +226,9 @@ async def _once(task: Task) -> None:
 
 
 def settle_memory() -> None:
-    """Exempts what was loaded at the start from garbage collection, and returns freed memory to the system."""
+    """Collects what the start has left, and exempts what it has loaded from further collections."""
     gc.collect()
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(20_000, 20, 50)  # objects here are trees, which need no collector: let it look less often
-    return_freed_memory()
+    allocator.settle_memory()
 
 
 def on_signals(stop: Callable[[], None]) -> Callable[[], None]:

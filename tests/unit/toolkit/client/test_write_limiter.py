@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import until
@@ -56,17 +57,9 @@ async def test_no_write_waits_while_half_of_the_slots_are_free():
     assert writers.began == ["event", "status"]
 
 
-async def test_the_other_half_is_for_what_is_due():
-    writers = Writers(4)
-    for name, due in (("child", 0), ("another child", 0), ("status", 1), ("third child", 0)):
-        await writers.come(name, due)
-    assert writers.began == ["child", "another child", "third child"]
-    await writers.finish("child", "another child")
-    assert writers.began[-1] == "status"
-
-
-async def test_of_many_slots_all_but_two_are_for_what_is_due():
-    writers = Writers(8)
+@pytest.mark.parametrize("slots", [4, 8])
+async def test_but_for_two_of_them_or_half_slots_are_for_what_is_due(slots):
+    writers = Writers(slots)
     for name, due in (("child", 0), ("another child", 0), ("status", 1), ("third child", 0)):
         await writers.come(name, due)
     assert writers.began == ["child", "another child", "third child"]
