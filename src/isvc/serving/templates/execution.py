@@ -32,8 +32,12 @@ _DEEPEST = 100
 """A template is text from somebody else: it gets so much work, room and depth, and no more."""
 
 
-class _Leaving(Exception):
-    """A `break` or `continue` on its way to its `range`."""
+class _Break(Exception):
+    """A `break` on its way to its `range`."""
+
+
+class _Continue(Exception):
+    """A `continue` on its way to its `range`."""
 
 
 class _Absent:
@@ -103,7 +107,7 @@ class Execution:
                 case nodes.Call():
                     self.call_template(dot, node)
                 case nodes.Leave():
-                    raise _Leaving(node.keyword)
+                    raise _Break if node.keyword == "break" else _Continue
 
     def action(self, dot: Maybe, node: nodes.Action) -> None:
         words = node.words if dot is self.root else ""
@@ -140,9 +144,10 @@ class Execution:
                 self.set_loop_variables(pipeline, index, elem)
                 try:
                     self.walk(elem, node.body)
-                except _Leaving as leaving:
-                    if leaving.args == ("break",):
-                        break
+                except _Continue:
+                    pass
+                except _Break:
+                    break
                 del self.variables[inner:]
         finally:
             del self.variables[inner:]
