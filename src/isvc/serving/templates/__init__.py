@@ -14,8 +14,8 @@ from typing import Any
 
 from isvc.serving.templates import nodes
 from isvc.serving.templates.errors import TemplateError
-from isvc.serving.templates.execution import Execution, escape_html
-from isvc.serving.templates.functions import BUILTIN, Function
+from isvc.serving.templates.execution import Execution
+from isvc.serving.templates.functions import BUILTIN, Function, escape_html
 from isvc.serving.templates.parser import parse
 from isvc.serving.templates.values import Fields, Value, typed_value
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from isvc.serving.templates import nodes
 from isvc.serving.templates.errors import TemplateError
-from isvc.serving.templates.functions import Function, Html, Unfit, html_escaped
+from isvc.serving.templates.functions import Function, Html, Unfit, escape_html
 from isvc.serving.templates.printing import to_text
 from isvc.serving.templates.values import (
     ANY,
@@ -46,11 +46,6 @@ class _Absent:
 
 _ABSENT = _Absent()
 _Piped = Value | None | _Absent
-
-
-def escape_html(text: str) -> str:
-    """Returns the text as html/template writes it."""
-    return html_escaped(text).replace("+", "&#43;")
 
 
 class Execution:

@@ -46,6 +46,11 @@ def html_escaped(text: str) -> str:
     return "".join(_HTML.get(c, c) for c in text)
 
 
+def escape_html(text: str) -> str:
+    """Returns the text as html/template writes it."""
+    return html_escaped(text).replace("+", "&#43;")
+
+
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "\0": "\ufffd"}
 _JS = {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
 

@@ -18,6 +18,7 @@ from isvc.kube.resource import ENDPOINT_SLICES, SERVICE_NAME_LABEL, SERVICES
 from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE
 from isvc.local.gateway.envoy.bootstrap import Front, Limits, Settings
 from isvc.local.gateway.gateway import Gateway
+from isvc.local.gateway.routes.http_routes import Refuse
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.gateway.watching import READS
 from isvc.local.node.processes.process import Reaper
@@ -65,11 +66,14 @@ class Cluster(MemoryReader):
         await self.http_route([host], [{"backendRefs": refs, **rule}])
 
     async def http_route(self, hosts: list[str], rules: list[Object], name: str = "r") -> None:
+        self.put_http_route(hosts, rules, name)
+        await self.published()
+
+    def put_http_route(self, hosts: list[str], rules: list[Object], name: str = "r", *refused: Refuse) -> None:
         key = Key("default", name)
         route = {"metadata": {"name": name, "namespace": "default"}, "spec": {"rules": rules}}
-        self.gateway.table.put_http_route(key, route, hosts)
+        self.gateway.table.put_http_route(key, route, hosts, *refused)
         self.routes.append(("HTTPRoute", key))
-        await self.published()
 
     async def virtual_service(self, obj: Object) -> None:
         key = Key.of(obj)

@@ -9,7 +9,7 @@ import pytest_asyncio
 from aiohttp import web
 from tests.unit.local.gateway.raw import named
 
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Object
 
 
 async def echo(request: web.BaseRequest) -> web.Response:
@@ -222,10 +222,7 @@ async def test_headers_are_set_as_they_are_written(echoing):
 
 async def test_a_rule_that_envoy_refuses_is_told_and_takes_no_other_with_it(echoing):
     others = ["a.test", "other.test", "z.test"]
-    spec = {"rules": [rule("other")]}
-    echoing.gateway.table.put_http_route(
-        Key("default", "r"), {"metadata": {"namespace": "default"}, "spec": spec}, others
-    )
+    echoing.put_http_route(others, [rule("other")])
     bad = {**virtual_service(to("bad", set={"x": "1\n2"}, match=[{"uri": {"exact": "/bad"}}]))}
     await echoing.virtual_service({**bad, "spec": {**bad["spec"], "http": [*bad["spec"]["http"], to("good")]}})
     assert await found(echoing, "/x") == "good"
@@ -240,12 +237,8 @@ async def test_a_rule_that_envoy_refuses_is_told_and_takes_no_other_with_it(echo
 async def test_a_backend_that_a_route_may_not_name_takes_its_share_of_the_requests_and_says_why(gateway, sites):
     await gateway.service("s", (await sites(named("served")), True))
     refs = [{"name": "s", "port": 80}, {"name": "theirs", "port": 80}]
-    route = {"metadata": {"name": "r", "namespace": "default"}, "spec": {"rules": [{"backendRefs": refs}]}}
-    key = Key("default", "r")
-    gateway.gateway.table.put_http_route(
-        key, route, ["h.test"], lambda ref: "it is theirs" if ref["name"] == "theirs" else ""
-    )
-    gateway.routes.append(("HTTPRoute", key))
+    why = {"s": "", "theirs": "it is theirs"}
+    gateway.put_http_route(["h.test"], [{"backendRefs": refs}], "r", lambda ref: why[ref["name"]])
     await gateway.published()
     answers = [await gateway.session.get("/") for _ in range(60)]
     said = {(answer.status, await answer.text()) for answer in answers}
