@@ -29,6 +29,7 @@ class Options(NamedTuple):
     kubeconfig: Path
     host: str = "127.0.0.1"
     port: int = 0
+    socket: Path | None = None
     ephemeral: bool = False
     controllers: bool = False
     durable: bool = False
@@ -51,6 +52,7 @@ async def serve(options: Options) -> None:
         ephemeral=options.ephemeral,
         host=options.host,
         port=options.port,
+        socket=options.socket,
         controllers=options.controllers,
         durable=options.durable,
     )

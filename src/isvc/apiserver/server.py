@@ -74,17 +74,19 @@ class Server:
         ephemeral: bool = False,
         host: str = "127.0.0.1",
         port: int = 0,
+        socket: Path | None = None,
         controllers: bool = False,
         durable: bool = False,
         credentials: Credentials | None = None,
         service_network: str = SERVICE_NETWORK,
         without_plugins: Sequence[str] | None = None,
     ) -> None:
-        """Keeps certificates in `folder`, and objects too unless `ephemeral`."""
+        """Keeps certificates in `folder`, and objects too unless `ephemeral`. Listens at `socket`, too, without TLS."""
         self._folder = folder
         self._ephemeral = ephemeral
         self._host = host
         self._port = port
+        self._socket = socket
         self._controllers = controllers
         self._durable = durable
         self._credentials = credentials or Credentials()
@@ -124,6 +126,8 @@ class Server:
         handler = ApiHandler(self.handle, self.metrics.observe_latency)
         self._http = HttpServer(handler, idle_seconds=IDLE_SECONDS, tls=self._certificate())
         address, self._port = await self._http.listen(self._host, self._port)
+        if self._socket is not None:
+            await self._http.listen_at(self._socket)
         await bootstrap.create_missing(self.api, claims.addresses.kubernetes, address, self._port)
         self._background: list[Background] = [
             DefinitionFinalizer(self.api),

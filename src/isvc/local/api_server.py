@@ -26,7 +26,7 @@ class ApiServer:
         self._home.kubeconfig.unlink(missing_ok=True)
         flags = ["--ephemeral"] if ephemeral else []
         flags += ["--durable"] if durable else []
-        arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port), *flags]
+        arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port), self._home.api_socket, *flags]
         self._child.start([sys.executable, "-P", "-m", _PROGRAM, *arguments], can_restart=not ephemeral)
 
     async def ready(self) -> None:

@@ -1,4 +1,7 @@
-"""The API server as a program of its own: FOLDER KUBECONFIG PORT [--ephemeral] [--durable]. Starts with few imports."""
+"""The API server as a program of its own: FOLDER KUBECONFIG PORT SOCKET [--ephemeral] [--durable].
+
+It starts with few imports. SOCKET may be empty.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 from pathlib import Path
 
 
-def main(folder: str, kubeconfig: str, port: str, *flags: str) -> None:
+def main(folder: str, kubeconfig: str, port: str, socket: str, *flags: str) -> None:
     gc.disable()  # while it is imported; the server turns it on
     sys.dont_write_bytecode = False  # as in `isvc up`
     from isvc.apiserver.run import CANNOT_RUN, Options, run
@@ -16,6 +19,7 @@ def main(folder: str, kubeconfig: str, port: str, *flags: str) -> None:
         Path(folder),
         Path(kubeconfig),
         port=int(port),
+        socket=Path(socket) if socket else None,
         ephemeral="--ephemeral" in flags,
         durable="--durable" in flags,
         controllers=True,

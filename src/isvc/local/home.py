@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from isvc.wire.private_files import write_private
+from isvc.wire.private_files import LONGEST_SOCKET, write_private
 
 
 class AlreadyRunning(Exception):
@@ -57,6 +57,12 @@ class Home:
     @property
     def api_server(self) -> Path:
         return self.root / "apiserver"
+
+    @property
+    def api_socket(self) -> str:
+        """Where we reach the API server without TLS; nowhere, if the path would be too long for a socket."""
+        path = str(self.root.absolute() / "run" / "apiserver.sock")
+        return path if len(path.encode()) <= LONGEST_SOCKET else ""
 
     @property
     def pki(self) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -68,8 +68,8 @@ __all__ = [
 ]
 
 
-def connect(path: Path) -> Client:
-    return Client.connect(kubeconfig.load(path))
+def connect(home: Home) -> Client:
+    return Client.connect(replace(kubeconfig.load(home.kubeconfig), socket=home.api_socket))
 
 
 def certificate(folder: Path) -> bytes:

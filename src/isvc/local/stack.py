@@ -79,7 +79,7 @@ class Stack:
         self._report_progress("programs")
         await self._api_server.ready()
         self._report_progress("API server")
-        self.client = client = await self._stack.enter_async_context(parts.connect(self.home.kubeconfig))
+        self.client = client = await self._stack.enter_async_context(parts.connect(self.home))
         authority = parts.certificate(self.home.certificates)
         ports = self._webhook_ports(parts.PROGRAMS, spare)
         local_ports = parts.Ports(gateway_port, pods_port, tls_port)

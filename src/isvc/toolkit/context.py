@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, finalizers_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, annotations_of, finalizers_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
@@ -26,12 +27,18 @@ class Context:
         self.cache.note(resource, answer)
         return answer
 
-    async def write_status(self, resource: Resource, obj: Object, status: Object) -> None:
-        """Writes the status as a whole, if it says something new; an object that is gone needs none."""
-        before = obj.get("status") or {}
-        if status == before:
+    async def write_status(
+        self, resource: Resource, obj: Object, status: Object, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Writes the status as a whole, if it says something new; an object that is gone needs none.
+
+        `annotations` come with it, where the API server takes such.
+        """
+        before, new = obj.get("status") or {}, (annotations or {}).items() - annotations_of(obj).items()
+        if status == before and not new:
             return
-        patch = {"metadata": {"uid": uid_of(obj)}, "status": _replacing_patch(before, status)}
+        metadata = {"uid": uid_of(obj), **({"annotations": dict(new)} if new else {})}
+        patch = {"metadata": metadata, "status": _replacing_patch(before, status)}
         try:
             await self.patch(resource, obj, patch, subresource="status")
         except NotFound:

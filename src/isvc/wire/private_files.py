@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
+
+LONGEST_SOCKET: Final = 100  # characters of a socket's path that every kernel takes
 
 
 def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import ssl
+from dataclasses import replace
 
 import aiohttp
 import pytest
 from tests.unit.apiserver.conftest import CONFIG_MAPS
+
+from isvc.kube.errors import Unauthorized
+from isvc.kube.objects import name_of
+from isvc.kube.resource import NAMESPACES
+from isvc.toolkit.client import Client
+from isvc.toolkit.client.kubeconfig import ClusterConfig
 
 MIB = 1 << 20
 
@@ -44,6 +52,19 @@ async def test_anonymous_requests_get_401_but_health_is_open(http):
         async with stranger.get(http.server.url + CONFIG_MAPS, headers=headers) as answer:
             assert answer.status == 401
             assert (await answer.json())["reason"] == "Unauthorized"
+
+
+async def test_a_socket_in_the_file_system_takes_a_token_without_tls_also_where_a_killed_server_left_one(start, tmp_path):
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    server = await start(ephemeral=True, socket=path)
+    config = ClusterConfig(server.url, socket=str(path), token=server.identity.admin_token)
+    async with Client.connect(config) as ours, Client.connect(replace(config, token="wrong")) as stranger:
+        assert [name_of(each) for each in (await ours.list(NAMESPACES)).items if name_of(each) == "default"]
+        with pytest.raises(Unauthorized):
+            await stranger.list(NAMESPACES)
+    await server.stop()
 
 
 async def test_a_client_certificate_is_as_good_as_the_token(http):

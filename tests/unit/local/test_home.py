@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,11 @@ def home(tmp_path):
     fresh = Home(tmp_path / "home")
     fresh.prepare()
     return fresh
+
+
+def test_a_folder_whose_path_is_too_long_for_a_socket_has_none(tmp_path):
+    assert Home(tmp_path / ("x" * 100)).api_socket == ""
+    assert Home(Path("/home/me/.isvc")).api_socket == "/home/me/.isvc/run/apiserver.sock"
 
 
 def test_only_one_holds_it_and_others_know_who(home):

@@ -19,6 +19,7 @@ from isvc.apiserver.openapi.schemas import (
     publish,
     reachable_definitions,
 )
+from isvc.apiserver.openapi.sharing import share
 from isvc.apiserver.resources.description import Description
 from isvc.kube.objects import GVK, Object
 from isvc.kube.schemas import definition_name, raw_definitions
@@ -44,7 +45,7 @@ def v3(descriptions: Sequence[Description], path: str) -> bytes | None:
     members = [each for each in descriptions if _path(each) == path]
     if not members:
         return None
-    schemas = _schemas(members, V3)
+    schemas = share(_schemas(members, V3)) if any(each.custom for each in members) else _schemas(members, V3)
     document = {"openapi": "3.0.0", "info": _INFO, "paths": _paths(members, V3), "components": {"schemas": schemas}}
     return orjson.dumps(document)
 

@@ -41,12 +41,12 @@ from isvc.local.gateway.traffic import Traffic, read_traffic
 from isvc.local.gateway.xds import XdsServer
 from isvc.local.node.processes.process import Reaper
 from isvc.toolkit.cache import Reader
+from isvc.wire.private_files import LONGEST_SOCKET
 
 log = logging.getLogger("isvc.gateway")
 
 _LOOPBACK: Final = ("127.0.0.1", "::1")
 _SECONDS_TO_END: Final = 5.0
-_LONGEST_SOCKET: Final = 100  # characters of a path that the kernel takes
 _LOOK: Final = 0.02
 _NO_LIMIT: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
@@ -184,7 +184,7 @@ class Gateway:
 
 def _private(folder: Path) -> Path:
     """Returns an empty folder for sockets that nobody else can open; elsewhere, if its path is too long for one."""
-    if len(str(folder / ADMIN_SOCKET)) > _LONGEST_SOCKET:
+    if len(str(folder / ADMIN_SOCKET)) > LONGEST_SOCKET:
         return Path(tempfile.mkdtemp(prefix="isvc-"))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)

@@ -93,7 +93,7 @@ class Credentials:
             self._expires = self._clock.monotonic() + left - RENEW_BEFORE_EXPIRY
 
     def _renew_tls(self) -> None:
-        if self._config.server.startswith("https://"):
+        if self._config.server.startswith("https://") and not self._config.socket:
             self.tls = tls_context(self._config, *self._certificate)
 
     def certificate_problem(self) -> str:

@@ -44,6 +44,7 @@ class ClusterConfig:
     """Everything needed to talk to one cluster as one user. Certificates and keys are PEM."""
 
     server: str
+    socket: str = ""  # the path where the server listens without TLS, if it does: it is asked there
     namespace: str = "default"
     ca: bytes = b""
     insecure: bool = False

@@ -169,7 +169,7 @@ class Transport:
     def _connections(self) -> Pool:
         if self._pool is None:
             self._pool = Pool(
-                self._address.hostname or "",
+                self.config.socket or self._address.hostname or "",
                 self._address.port or (443 if self._address.scheme == "https" else 80),
                 limit=CONNECTIONS,
                 idle_seconds=IDLE_SECONDS,

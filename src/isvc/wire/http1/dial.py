@@ -1,4 +1,4 @@
-"""Connected sockets: straight to a server, or through an HTTP proxy's CONNECT."""
+"""Connected sockets: straight to a server, through an HTTP proxy's CONNECT, or to a path in the file system."""
 
 from __future__ import annotations
 
@@ -31,11 +31,25 @@ class Proxy(NamedTuple):
 
 
 async def connected_socket(host: str, port: int, proxy: Proxy | None = None) -> socket.socket:
+    """`host` is a name or an address, or an absolute path, whose port does not matter."""
+    if host.startswith("/"):
+        return await _open(host)
     if proxy is None:
         return await _dial(host, port)
     sock = await _dial(proxy.host, proxy.port)
     try:
         await _tunnel(sock, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _open(path: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, path)
     except BaseException:
         sock.close()
         raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Generic
 
 from isvc.wire.http1.connection import Connection, Handler, R
@@ -53,11 +54,19 @@ class HttpServer(Generic[R]):
             ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
             backlog=BACKLOG,
         )
+        self._add(listener)
+        address: tuple[str, int] = listener.sockets[0].getsockname()[:2]
+        return address
+
+    async def listen_at(self, path: Path) -> None:
+        """Accepts connections without TLS at a socket in the file system, for those who may open its folder."""
+        loop = asyncio.get_running_loop()
+        self._add(await loop.create_unix_server(self._accept, str(path), backlog=BACKLOG))
+
+    def _add(self, listener: asyncio.Server) -> None:
         self._listeners.append(listener)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep(), name="idle connections")
-        address: tuple[str, int] = listener.sockets[0].getsockname()[:2]
-        return address
 
     def give_up_connections(self) -> None:
         """Goes on accepting, but answers once on each connection: hardly anybody asks on one while it stops."""

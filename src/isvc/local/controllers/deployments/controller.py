@@ -67,18 +67,18 @@ class Deployments:
         deployment = self._cache.get(DEPLOYMENTS, key.name, key.namespace)
         if deployment is None:
             return None
-        created = False
+        created, revision = False, 0
         if not is_being_deleted(deployment):
             await claim(self._context, REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
-            created = await self._progress(deployment)
-            deployment = self._cache.get(DEPLOYMENTS, key.name, key.namespace) or deployment  # with its revision
+            created, revision = await self._progress(deployment)
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
         if new is not None and not conditions_of(deployment) and not dig(new, "status", "observedGeneration"):
             return None  # what its first ReplicaSet reports in a moment brings it back
         now = self._context.clock.now()
         status = deployment_status(deployment, new, replica_sets, created, now)
-        await self._context.write_status(DEPLOYMENTS, deployment, status)
+        annotations = {REVISION: str(revision)} if revision else {}
+        await self._context.write_status(DEPLOYMENTS, deployment, status, annotations)
         progressing = find(status["conditions"], "Progressing") or {}
         left = seconds_left(deployment, progressing, now)
         return Result(requeue_after=max(left, 0.0) + 1) if left is not None else None
@@ -87,8 +87,8 @@ class Deployments:
         found = self._cache.by_index(REPLICA_SETS, OWNER, uid_of(deployment))
         return [item for item in found if not is_being_deleted(item)]
 
-    async def _progress(self, deployment: Object) -> bool:
-        """Takes one step of the rollout; returns True when a new ReplicaSet was made."""
+    async def _progress(self, deployment: Object) -> tuple[bool, int]:
+        """Takes one step of the rollout; returns whether a new ReplicaSet was made, and its revision, if one is new."""
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
         limits = Limits.of(deployment)
@@ -102,10 +102,10 @@ class Deployments:
             ]
             new = find_new(deployment, replica_sets)
         if paused:
-            return False
+            return False, 0
         old = [item for item in replica_sets if new is None or uid_of(item) != uid_of(new)]
         if recreate and await self._still_running(deployment, old, limits):
-            return False
+            return False, 0
         created = new is None
         new = await self._create(deployment, old, limits) if new is None else await self._revise(deployment, new, old)
         new = await self._resize(deployment, new, new_size(limits, new, old), limits)
@@ -113,7 +113,7 @@ class Deployments:
             item = next(candidate for candidate in old if name_of(candidate) == name)
             await self._resize(deployment, item, size, limits)
         await self._forget_history(deployment, new, old)
-        return created
+        return created, revision_of(new)
 
     async def _still_running(self, deployment: Object, old: Sequence[Object], limits: Limits) -> bool:
         """Returns whether something old is left, which with strategy Recreate goes before anything new comes."""
@@ -136,7 +136,6 @@ class Deployments:
         if size := replicas_of(made):
             words = f"Scaled up replica set {name_of(made)} from 0 to {size}"
             self._context.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
-        await self._annotate(deployment, revision)
         return made
 
     async def _revise(self, deployment: Object, new: Object, old: Sequence[Object]) -> Object:
@@ -147,13 +146,7 @@ class Deployments:
         if not annotations.items() <= annotations_of(new).items():
             patch = {"metadata": {"annotations": annotations}}
             new = await self._context.patch(REPLICA_SETS, new, patch)
-        await self._annotate(deployment, revision)
         return new
-
-    async def _annotate(self, deployment: Object, revision: int) -> None:
-        if annotations_of(deployment).get(REVISION) != str(revision):
-            patch = {"metadata": {"annotations": {REVISION: str(revision)}}}
-            await self._context.patch(DEPLOYMENTS, deployment, patch)
 
     async def _resize(self, deployment: Object, item: Object, size: int, limits: Limits) -> Object:
         before = replicas_of(item)

@@ -1,0 +1,61 @@
+"""Objects that stand more than once in schemas of custom resources, written once and referred to.
+
+kubectl parses the document of a kind anew for every object that it creates or applies, to learn whether the server
+validates fields. That of InferenceServices has the fields of a container forty times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import orjson
+
+from isvc.apiserver.openapi.schemas import V3
+from isvc.kube.objects import Object
+
+_WORTH_IT: Final = 100  # bytes; a reference has about half as many
+_INNER: Final = ("items", "additionalProperties")
+
+
+def share(schemas: dict[str, Object]) -> dict[str, Object]:
+    """Returns schemas that mean the same to who follows references, and those that they refer to now."""
+    repeated: Counter[bytes] = Counter()
+    shared: dict[bytes, tuple[str, Object]] = {}
+
+    def count(schema: Object) -> Object:
+        if content := _content(schema):
+            repeated[content] += 1
+        return _map(schema, count)
+
+    def refer(schema: Object) -> Object:
+        content = _content(schema)
+        if repeated[content] < 2 or len(content) < _WORTH_IT:
+            return _map(schema, refer)
+        if content not in shared:
+            inner = {key: value for key, value in schema.items() if key != "description"}
+            name = f"shared.{len(shared)}.Object"  # `kubectl explain` shows the last part as the field's type
+            shared[content] = name, {}
+            shared[content] = name, _map(inner, refer)
+        text = {"description": schema["description"]} if "description" in schema else {}
+        return V3.reference(shared[content][0], text)
+
+    for schema in schemas.values():
+        count(schema)
+    return {name: _map(schema, refer) for name, schema in schemas.items()} | dict(shared.values())
+
+
+def _content(schema: Object) -> bytes:
+    """Returns what an object with known fields says, but for its description; nothing of other types."""
+    if schema.get("type") != "object" or "properties" not in schema:
+        return b""
+    return orjson.dumps({**schema, "description": None}, option=orjson.OPT_SORT_KEYS)
+
+
+def _map(schema: Object, change: Callable[[Object], Object]) -> Object:
+    """Returns a schema whose fields and items are changed."""
+    changed = {key: change(schema[key]) for key in _INNER if isinstance(schema.get(key), dict)}
+    if "properties" in schema:
+        changed["properties"] = {name: change(each) for name, each in schema["properties"].items()}
+    return {**schema, **changed}
