@@ -3,7 +3,8 @@
     python bench/many.py [-n 1000] [--before PYTHON]
 
 Pods are simulated. `--before` is the interpreter of another checkout's environment, which is measured in the same run.
-The loop is probed from inside: how late a timer of 5 ms is, and, with --stacks, what ran when it was late.
+The loop is probed from inside: how late a timer of 5 ms is, how much CPU the loop spends until it fires (which says the
+same on a loaded machine), and, with --stacks, what ran when that was much.
 """
 
 from __future__ import annotations
@@ -30,29 +31,33 @@ PROBED = """
 import asyncio, atexit, collections, json, os, signal, sys, threading, time, traceback
 import isvc.cli.up as up
 
-late, beat, stacks, ended = [], [time.perf_counter()], collections.Counter(), []
+late, held, beat, stacks, ended = [], [], [time.perf_counter()], collections.Counter(), []
+worked = [time.thread_time()]
 
 def probe(loop, due):
     beat[0] = time.perf_counter()
     late.append(max(0.0, beat[0] - due))
+    held.append(time.thread_time() - worked[0])
+    worked[0] += held[-1]
     if not ended:  # a timer of 5 ms is more work than all else of an idle machine
         loop.call_later(0.005, probe, loop, beat[0] + 0.005)
 
 def sample(main):
+    clock = time.pthread_getcpuclockid(main)
     while not ended:
         time.sleep(0.01)
-        if time.perf_counter() - beat[0] > 0.02:
+        if time.clock_gettime(clock) - worked[0] > 0.02:
             frames = [f for f in traceback.extract_stack(sys._current_frames()[main]) if "/isvc/" in f.filename]
             places = [f"{f.filename.rpartition('/isvc/')[2]}:{f.lineno} {f.name}" for f in frames[-6:][::-1]]
             stacks[" < ".join(places)] += 1
 
 def report():
     with open(os.environ["PROBE"], "w") as file:
-        json.dump({"late": late, "stacks": stacks.most_common(40)}, file)
+        json.dump({"late": late, "held": held, "stacks": stacks.most_common(40)}, file)
 
 run_up = up._up
 async def probed(*given):
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, late.clear)  # of the start
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: (late.clear(), held.clear()))  # of the start
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, ended.append, True)
     probe(asyncio.get_running_loop(), time.perf_counter())
     if os.environ.get("STACKS"):
@@ -174,6 +179,8 @@ def measure(python: str, number: int, *, stacks: bool) -> None:
         print(
             f"    the loop is late by p99 {p99:.0f} ms, at most {1000 * max(late):.0f}; {over} times by more than 20 ms"
         )
+        held = probe["held"]
+        print(f"    and works, before a timer fires, for p99 {1000 * percentile(held, 99):.0f} ms, at most {1000 * max(held):.0f}")
         for stack, times_seen in probe["stacks"]:
             print(f"      {times_seen:5} {stack}")
     finally:

@@ -29,10 +29,10 @@ class Options(NamedTuple):
     kubeconfig: Path
     host: str = "127.0.0.1"
     port: int = 0
-    socket: Path | None = None
     ephemeral: bool = False
     controllers: bool = False
     durable: bool = False
+    socket: Path | None = None
 
 
 def run(options: Options) -> None:
