@@ -54,7 +54,9 @@ async def test_anonymous_requests_get_401_but_health_is_open(http):
             assert (await answer.json())["reason"] == "Unauthorized"
 
 
-async def test_a_socket_in_the_file_system_takes_a_token_without_tls_also_where_a_killed_server_left_one(start, tmp_path):
+async def test_a_socket_in_the_file_system_takes_a_token_without_tls_also_where_a_killed_server_left_one(
+    start, tmp_path
+):
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
