@@ -6,6 +6,7 @@ import logging
 
 from isvc.apiserver.admission.caller import Caller
 from isvc.apiserver.crd.acceptance import is_established
+from isvc.apiserver.crd.sharing import share_parts
 from isvc.apiserver.resources.registry import Registry
 from isvc.apiserver.store.entry import DELETED, Entry, Event
 from isvc.apiserver.store.store import Store
@@ -36,7 +37,7 @@ class CustomResources:
     def _install(self, entry: Entry) -> None:
         from isvc.apiserver.crd import descriptions
 
-        crd = entry.parse()
+        crd = share_parts(entry.parse())
         if not is_established(crd):
             return
         names = crd["status"]["acceptedNames"]
