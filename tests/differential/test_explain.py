@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ async def test_kinds_of_ours_are_explained_alike_though_our_document_says_what_i
     for wire in both:
         for each in crds(described=True):
             wire.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
-        await until(lambda wire=wire: is_published(wire), "the server to publish its schema")
+        await until(partial(is_published, wire), "the server to publish its schema")
         texts.append([explain(wire, tmp_path, *words) for words in EXPLAINED])
     assert texts[0] == texts[1]
     assert "<Object>" in texts[0][0]
