@@ -15,6 +15,7 @@ from http.client import HTTPResponse
 
 import pytest
 from tests.up.machine import Machine, service, until
+from tests.up.test_pods import pod
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +205,19 @@ def test_logs_are_shown_and_followed(visitor):
     with visitor.open(f"{visitor.services}/iris/logs/live") as events:
         assert _read_until(events, b"serving iris on port")
     assert "serving iris on port" in "".join(line["text"] for line in visitor.json(f"{visitor.services}/iris/logs"))
+
+
+def test_logs_command_no_terminal_and_bring_no_markup(here, visitor):
+    said = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x9b2J\u202e<script>"
+    hostile = pod("hostile", f"print({said!r})", restart="Never", env=[{"name": "PYTHONUTF8", "value": "1"}])
+    hostile["metadata"]["labels"] = {"serving.kserve.io/inferenceservice": "broken"}
+    here.apply(hostile)
+    logs = f"{visitor.services}/broken/logs"
+    shown = until(lambda: [each["text"] for each in visitor.json(logs) if each["pod"] == "hostile"], "its line")
+    assert shown == ["red <script>"]
+    with visitor.open(logs) as page:
+        assert b"red &lt;script&gt;" in page.read()
+    here.kubectl("delete", "pod", "hostile", "--wait=false")
 
 
 def test_what_is_not_there_is_a_page_that_says_so(visitor):

@@ -22,10 +22,11 @@ _PARAMETER: Final = re.compile(
     re.IGNORECASE,
 )
 
-# Sequences that move cursors, set titles or fill clipboards, finished or not; and whatever else is not tab or newline.
+# Sequences that move cursors, set titles or fill clipboards, finished or not; whatever else is not tab or newline; and
+# what turns the direction of text that has one of its own.
 _CONTROL: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]P_^X]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
-    r"|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+    r"|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
 
 

@@ -53,7 +53,8 @@ def test_a_status_quotes_no_secret_and_is_otherwise_the_same():
         ("\x1b]0;title\x07a\x1b]52;c;Y2xpcA==\x1b\\b", "ab"),
         ("\x9b2Ja\x9d0;t\x9cb\x1bc\x1b(Bc\x1b[", "abc"),
         ("back\b\b\rover\x7f", "backover"),
-        ("Grüße, 世界", "Grüße, 世界"),
+        ("model\u202egnp.exe\u2066", "modelgnp.exe"),
+        ("Grüße, 世界, שלום", "Grüße, 世界, שלום"),
     ],
 )
 def test_a_terminal_is_not_commanded_by_a_log(text, expected):
