@@ -209,8 +209,8 @@ bench-download: .venv ## 2 GiB by the storage initializer beside curl, whole and
 bench-dashboard: .venv ## pages of the dashboard with 1,000 services: time, CPU, memory, 200 readers (N=1000)
 	$(BIN)/python bench/dashboard.py -n $(or $(N),1000)
 
-bench-up: .venv ## isvc up in parts, apply to first prediction, and load during a rolling update
-	$(BIN)/python bench/up.py
+bench-up: .venv ## isvc up in parts, apply to first prediction, and load during a rolling update (BEFORE=an older checkout's .venv/bin/python)
+	$(BIN)/python bench/up.py $(addprefix --before ,$(BEFORE))
 
 SDK := $(CACHE)/kserve-sdk
 $(SDK)/complete: tests/kserve-sdk.lock | .venv

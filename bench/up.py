@@ -1,7 +1,8 @@
 """How long `isvc up` takes to be ready, an InferenceService to its first prediction, and what the gateway carries.
 
-    python bench/up.py [--seconds 30] [--rate 200]
+    python bench/up.py [--seconds 30] [--rate 200] [--before PYTHON]
 
+`--before` is the interpreter of another checkout's environment, which is measured in the same run.
 Every number is printed with the CPU seconds that it took, because a busy machine makes the clock lie.
 """
 
@@ -20,7 +21,6 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ISVC = [sys.executable, "-c", "from isvc.cli import main; main()"]
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})
 
 
@@ -38,13 +38,15 @@ def cpu_of(pid: int, *, alone: bool = False) -> float:
 
 
 class Machine:
-    def __init__(self, home: Path) -> None:
+    def __init__(self, python: str, home: Path) -> None:
+        self.python = python
         self.home = home
         self.env = {**os.environ, "ISVC_HOME": str(home), "KUBECONFIG": str(home / "kubeconfig")}
 
     def up(self, title: str) -> None:
         began = time.perf_counter()
-        command = [*ISVC, "up", "--port", "0", "--api-port", "0"]
+        program = "from isvc.cli import main; main()"
+        command = [self.python, "-c", program, "up", "--port", "0", "--api-port", "0"]
         self.process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, text=True)
         parts = []
         for line in self.process.stdout:
@@ -80,22 +82,28 @@ class Machine:
             print(f"    process {pid}: Rss {rss} MiB, Pss {pss} MiB")
 
 
-async def first_prediction(machine: Machine, title: str, name: str = "iris") -> str:
+def first_prediction(machine: Machine, title: str, name: str = "iris", *, exists: bool = False) -> str:
+    """From the moment in which a service is applied, or `isvc up` is ready with one that exists."""
+    before, began = cpu_of(machine.process.pid), time.perf_counter()
+    if not exists:
+        machine.apply("iris", name)
+    port = asyncio.run(until_it_answers(machine, name))
+    cpu = cpu_of(machine.process.pid) - before
+    print(f"first prediction, {title}: {time.perf_counter() - began:.2f} s, CPU {cpu:.2f} s")
+    return port
+
+
+async def until_it_answers(machine: Machine, name: str) -> str:
     import aiohttp
 
-    before, began = cpu_of(machine.process.pid), time.perf_counter()
-    machine.apply("iris", name)
     port = json.loads((machine.home / "run" / "up.json").read_text())["gateway"].rpartition(":")[2]
     url, headers = f"http://127.0.0.1:{port}/v1/models/{name}:predict", {"Host": f"{name}-default.localhost:{port}"}
     async with aiohttp.ClientSession() as session:
         while True:
             async with session.post(url, data=ROWS, headers=headers) as response:
                 if response.status == 200:
-                    break
+                    return port
             await asyncio.sleep(0.02)
-    cpu = cpu_of(machine.process.pid) - before
-    print(f"apply to first prediction, {title}: {time.perf_counter() - began:.2f} s, CPU {cpu:.2f} s")
-    return port
 
 
 async def load(machine: Machine, port: str, rate: float, seconds: float) -> int:
@@ -143,30 +151,47 @@ async def load(machine: Machine, port: str, rate: float, seconds: float) -> int:
     return len(failures)
 
 
-def main() -> int:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--seconds", type=float, default=30)
-    flags.add_argument("--rate", type=float, default=200)
-    args = flags.parse_args()
+def measure(python: str, rate: float, seconds: float) -> int:
+    """Returns how many requests failed."""
     home = Path(tempfile.mkdtemp(prefix="isvc-bench-"))
-    machine = Machine(home)
+    machine = Machine(python, home)
     try:
         models = home / "volumes" / "default" / "models"
-        subprocess.run([sys.executable, "-m", "isvc.local.examples", str(models)], check=True)
+        subprocess.run([python, "-m", "isvc.local.examples", str(models)], check=True)
         machine.up("first start")
-        port = asyncio.run(first_prediction(machine, "cold"))
+        port = first_prediction(machine, "applied right after the first start")
         time.sleep(5)  # until the process that servers are forked from has imported what it does in its spare time
         for number in range(2, 5):
-            asyncio.run(first_prediction(machine, "warm", f"iris-{number}"))
+            first_prediction(machine, "applied later", f"iris-{number}")
         machine.memory()
-        failed = asyncio.run(load(machine, port, args.rate, args.seconds))
+        failed = asyncio.run(load(machine, port, rate, seconds))
         machine.down()
         machine.up("second start")
-        return 1 if failed else 0
+        first_prediction(machine, "of a service from before, after the start", exists=True)
+        for idle in (0, 5):
+            machine.kubectl("delete", "isvc", "--all")
+            machine.down()
+            machine.up("a start without services")
+            time.sleep(idle)
+            first_prediction(machine, f"applied {idle} s after a start")
+        return failed
     finally:
         if machine.process.poll() is None:
             machine.down()
         shutil.rmtree(home, ignore_errors=True)
+
+
+def main() -> int:
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--seconds", type=float, default=30)
+    flags.add_argument("--rate", type=float, default=200)
+    flags.add_argument("--before", metavar="PYTHON", help="interpreter of another checkout's environment")
+    args = flags.parse_args()
+    failed = 0
+    for python in filter(None, (args.before, sys.executable)):
+        print(python)
+        failed += measure(python, args.rate, args.seconds)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
