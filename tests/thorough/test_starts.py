@@ -39,7 +39,7 @@ def test_ports_and_a_memory_that_forgets(here):
 
 def test_it_can_be_stopped_while_it_starts(here):
     for part in ("programs", "API server", "kinds"):
-        here.process = here.launch()
+        here.process = here.launch("--warm-up")  # frameworks are being imported, too
         until(partial(has_printed, here, part), part)
         here.process.send_signal(signal.SIGINT)
         until(partial(has_printed, here, "stopping"), "it to stop")
@@ -48,6 +48,15 @@ def test_it_can_be_stopped_while_it_starts(here):
         until(lambda: here.processes() == [], "all processes to end")
         assert not has_printed(here, "Traceback")
     here.start()
+
+
+def test_bytecode_is_kept_whatever_the_shell_wants(here, tmp_path):
+    """Both programs of ours would compile hundreds of modules at every start."""
+    here.env.update(PYTHONDONTWRITEBYTECODE="1", PYTHONPYCACHEPREFIX=str(tmp_path / "bytecode"))
+    here.start()
+    kept = [str(path) for path in (tmp_path / "bytecode").rglob("*.pyc")]
+    for module in ("/isvc/local/parts.", "/isvc/apiserver/server."):
+        assert any(module in path for path in kept), kept
 
 
 def has_printed(here: Machine, text: str) -> bool:

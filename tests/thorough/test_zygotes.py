@@ -40,6 +40,20 @@ async def test_servers_outlive_the_zygote_and_the_next_one_starts_all_the_same(n
     third = await node.start(tmp_path)
     assert isinstance(third._process, ForkedServer)
     await third.end()
+    assert [path.name for path in (tmp_path / "reaper").iterdir()] == [str(await node.zygote())]
+
+
+async def test_a_server_starts_though_the_zygote_dies_while_it_imports(node, tmp_path):
+    zygote = await node.zygote()
+    os.kill(zygote, signal.SIGSTOP)  # wherever its imports are by now
+    starting = asyncio.create_task(node.start(tmp_path))
+    async with asyncio.timeout(60):
+        while not node.warm._zygote._asked:
+            await asyncio.sleep(0.01)
+    os.kill(zygote, signal.SIGKILL)
+    server = await starting
+    await node.says("serving model")
+    await server.end()
 
 
 async def test_memory_of_frameworks_is_shared_by_servers_of_all_of_them(node, tmp_path):

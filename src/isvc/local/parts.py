@@ -36,6 +36,7 @@ from isvc.local.knative.controllers import controllers as knative_controllers
 from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.node import NODE_NAME, Node
 from isvc.local.node.processes.process import Reaper
+from isvc.local.node.programs.warm import WarmServers
 from isvc.programs import localmodel_node
 from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.options import Options
@@ -124,7 +125,9 @@ class Ports:
 class Local:
     """Controllers of Kubernetes, node and gateway on one cache."""
 
-    def __init__(self, client: Client, home: Home, reaper: Reaper, ports: Ports, choices: Choices) -> None:
+    def __init__(
+        self, client: Client, home: Home, reaper: Reaper, warm: WarmServers, ports: Ports, choices: Choices
+    ) -> None:
         clock = SystemClock()
         self.cache = Cache(client)
         recorder = Recorder(client, "isvc", clock)
@@ -150,7 +153,7 @@ class Local:
             drain=self._drain,
             simulate=choices.simulate,
             sandbox=_sandbox(client, ports) if choices.sandbox else None,
-            warm_up=choices.warm_up,
+            warm=warm,
             own_logs=logs_of(shown := parts_of(home, PROGRAMS)),
         )
         self._control_plane = ControlPlane(client, shown, PROGRAMS)

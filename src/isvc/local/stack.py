@@ -22,6 +22,7 @@ from isvc.local.choices import Choices
 from isvc.local.home import Home, Running
 from isvc.local.node.pods.ports import Ports, is_free
 from isvc.local.node.processes.process import Reaper
+from isvc.local.node.programs.warm import WarmServers
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
@@ -74,6 +75,10 @@ class Stack:
         pods_port = spare.one()
         self._api_server.spawn(api_port, ephemeral=self._choices.ephemeral, durable=self._choices.durable)
         self._stack.push_async_callback(self._api_server.stop)
+        warm = WarmServers(self._reaper)
+        self._stack.push_async_callback(warm.close)
+        if self._choices.warm_up:
+            await warm.prepare()
         from isvc.local import parts  # imports nearly everything, while the API server starts
 
         self._report_progress("programs")
@@ -83,7 +88,7 @@ class Stack:
         authority = parts.certificate(self.home.certificates)
         ports = self._webhook_ports(parts.PROGRAMS, spare)
         local_ports = parts.Ports(gateway_port, pods_port, tls_port)
-        local = parts.Local(client, self.home, self._reaper, local_ports, self._choices)
+        local = parts.Local(client, self.home, self._reaper, warm, local_ports, self._choices)
         self._stack.push_async_callback(local.stop)
         await local.start()  # Envoy starts on another core, while this one installs
         await parts.install(client, gateway_port, parts.conversions(ports, authority))

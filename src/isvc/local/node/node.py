@@ -28,7 +28,7 @@ from isvc.local.node.processes.logs import log_file
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.processes.usage import UsageMeter
 from isvc.local.node.programs.images import ImageTable
-from isvc.local.node.programs.warm import WarmServers, is_idle
+from isvc.local.node.programs.warm import WarmServers
 from isvc.local.node.volumes.files import mounts
 from isvc.local.node.volumes.tokens import api_server_env
 from isvc.toolkit.cache import Cache
@@ -64,7 +64,7 @@ class Node:
         drain: Drain = _no_drain,
         simulate: bool = False,
         sandbox: Sandbox | None = None,
-        warm_up: bool = False,
+        warm: WarmServers | None = None,
         own_logs: Mapping[tuple[str, str], Path] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -75,8 +75,6 @@ class Node:
         self._workers: dict[str, PodWorker] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._clock = clock or SystemClock()
-        self._warm = WarmServers(reaper)
-        self._warm_up = warm_up
         self._services = NodeServices(
             name=NODE_NAME,
             home=home,
@@ -85,7 +83,7 @@ class Node:
             recorder=recorder,
             images=ImageTable(home / "images.yaml"),
             reaper=reaper,
-            warm=self._warm,
+            warm=warm or WarmServers(reaper),
             ports=Ports(),
             env={**(env or {}), **api_server_env(client.config.server)},
             drain=drain,
@@ -124,8 +122,6 @@ class Node:
         return (each.pid for worker in self._workers.values() for each in worker.containers if each.pid)
 
     async def start(self) -> None:
-        if self._warm_up and is_idle():
-            self._warm.prepare()  # beside all else that starts: the first model may come as soon as it has
         await self.kubelet.start()
         await self._register()
         self._meter.start()
@@ -136,15 +132,13 @@ class Node:
         await asyncio.gather(*(worker.abandon(_GRACE_AT_STOP) for worker in workers))
         for task in list(self._ending):
             task.cancel()
-        await self._warm.close()
+        await self._services.warm.close()
         await self.kubelet.stop()
 
     def open(self) -> None:
         """Lets pods start, now that all else has: fifty model servers at once leave it no time."""
         self._forget_folders()
         self._services.opened.set()
-        if self._warm_up:
-            self._warm.prepare()
 
     def _forget_folders(self) -> None:
         """Removes folders of pods that no longer exist, which only a cache in step with the API server shows."""

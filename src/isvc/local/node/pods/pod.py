@@ -268,7 +268,7 @@ class PodWorker:
     async def _run_init(self, context: PodContext, policy: str) -> bool:
         """Runs init containers one after the other; a sidecar keeps running. Returns False if one failed for good."""
         specs = dig(self.pod, "spec", "initContainers") or []
-        context.warm.prepare_for(self.pod, context.images)
+        await context.warm.prepare_for(self.pod, context.images)
         for spec, state in zip(specs, self._init_states, strict=True):
             container = Container(spec, state, context)
             self.containers.append(container)

@@ -1,7 +1,7 @@
 """Model servers that are forked from a process in which their frameworks are imported already.
 
-That process, the zygote, is started with the first server or ahead of it, and again when it has died; servers that it
-forked live on. One is enough for all frameworks: they import the same libraries, and little else. Where forking does
+That process, the zygote, is started with `isvc up` or with the first server, and again when it has died; servers that
+it forked live on. One is enough for all frameworks: they import the same libraries, and little else. Where forking does
 not work, or would not be the same as a fresh start, the node starts a program.
 """
 
@@ -34,7 +34,6 @@ from isvc.local.node.sandbox.policy import Policy
 
 log = logging.getLogger("isvc.node")
 
-LIKELY: Final = ("--framework=sklearn",)  # what most people start with
 _PROGRAM: Final = (sys.executable, "-m", "isvc.pods.modelserver")
 _FRAMEWORKS: Final = frozenset({"sklearn", "xgboost", "lightgbm", "mlflow", "pmml"})
 # Variables that are read by the interpreter or when a module is imported, which a fork has behind it.
@@ -63,15 +62,6 @@ def named_framework(command: Sequence[str]) -> str | None:
     chosen = {word.removeprefix("--framework=") for word in command if word.startswith("--framework=")}
     is_custom = any(word.startswith("--model_class") for word in command)
     return chosen.pop() if len(chosen) == 1 and not is_custom and chosen <= _FRAMEWORKS else None
-
-
-def is_idle() -> bool:
-    """Returns whether no process of this machine waits for a core at this moment."""
-    try:
-        running = Path("/proc/loadavg").read_text().split()[3]  # such as 2/345: of 345 threads, two want to run
-    except (OSError, IndexError):
-        return False
-    return int(running.partition("/")[0]) <= (os.cpu_count() or 1)
 
 
 def _has_room() -> bool:
@@ -128,18 +118,17 @@ class Zygote:
         self._control = control
         self._ids = itertools.count(1)
         self._one_at_a_time = asyncio.Lock()
-        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked: dict[int, asyncio.Future[ForkedServer]] = {}
         self._servers: dict[int, ForkedServer] = {}
         self._used = asyncio.get_running_loop().time()
         asyncio.get_running_loop().add_reader(control, self._readable)
 
     @classmethod
-    async def start(cls, framework: str, env: Mapping[str, str]) -> Zygote:
+    async def start(cls, env: Mapping[str, str]) -> Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "isvc.local.node.programs.zygote", framework, str(theirs.fileno())),
+                *(sys.executable, "-P", "-m", "isvc.local.node.programs.zygote", str(theirs.fileno())),
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -158,7 +147,6 @@ class Zygote:
             self._asked[number] = answer
             try:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
-                    await asyncio.shield(self._ready)
                     socket.send_fds(self._control, [orjson.dumps({**request, "id": number}, default=str)], [output])
                     return await answer
             except (OSError, TimeoutError) as error:
@@ -166,6 +154,12 @@ class Zygote:
                 raise Unavailable(str(error)) from error
             finally:
                 self._asked.pop(number, None)
+
+    def import_now(self, framework: str) -> None:
+        """Has a framework imported, whatever else the machine has to do."""
+        if self.alive:
+            with contextlib.suppress(OSError):  # who asks for a server will see
+                self._control.send(orjson.dumps({"framework": framework}))
 
     def idle_for(self) -> float:
         """Returns for how many seconds no server of it has run, or been asked for."""
@@ -179,8 +173,7 @@ class Zygote:
         self.alive = False
         asyncio.get_running_loop().remove_reader(self._control)
         self._control.close()
-        unanswered: list[asyncio.Future[Any]] = [self._ready, *self._asked.values()]
-        for waiting in unanswered:
+        for waiting in self._asked.values():
             if not waiting.done():
                 waiting.set_exception(Unavailable("the process that forks servers has ended"))
                 waiting.exception()  # nobody may be waiting
@@ -194,9 +187,7 @@ class Zygote:
             self.close()
             return
         answer = orjson.loads(message)
-        if "ready" in answer:
-            self._ready.set_result(None)
-        elif "returncode" in answer:
+        if "returncode" in answer:
             self._used = asyncio.get_running_loop().time()
             if server := self._servers.pop(answer["pid"], None):
                 server.set_ended(answer["returncode"])
@@ -234,41 +225,40 @@ class WarmServers:
         if framework is None:
             return None
         request = {
+            "framework": framework,
             "arguments": list(command[len(_PROGRAM) :]),
             "env": dict(env),
             "folder": str(folder),
             "policy": None if policy is None else dataclasses.asdict(policy),
         }
         try:
-            return await (await self._start(framework)).fork(request, output)
+            return await (await self._start()).fork(request, output)
         except (Unavailable, OSError) as error:
             log.warning("the server of %s is started as a program: %s", framework, error)
             return None
 
-    def prepare_for(self, pod: Object, images: ImageTable) -> None:
+    async def prepare(self) -> None:
+        """Has frameworks imported ahead of need, whenever the machine is idle and if it has the memory."""
+        if sys.platform == "linux" and _has_room():
+            with contextlib.suppress(OSError):  # reported when a server is asked for
+                await self._start()
+
+    async def prepare_for(self, pod: Object, images: ImageTable) -> None:
         """Imports what the servers of a pod will need while init containers fetch the models for them."""
         for spec in dig(pod, "spec", "containers"):
             with contextlib.suppress(UnknownImage, ImageTableError, OSError):  # reported when the container is to start
-                self.prepare([*images.get(spec.get("image", "")).command, *(spec.get("args") or ())])
+                command = [*images.get(spec.get("image", "")).command, *(spec.get("args") or ())]
+                if sys.platform == "linux" and (framework := named_framework(command)):
+                    (await self._start()).import_now(framework)
 
-    def prepare(self, command: Sequence[str] = LIKELY) -> None:
-        """Imports what a server of this command will need, in the background."""
-        framework = named_framework(command)
-        if framework is None or sys.platform != "linux" or self._zygote is not None or not _has_room():
-            return
-        preparing = asyncio.create_task(self._prepare(framework))
-        self._background.add(preparing)
-        preparing.add_done_callback(self._background.discard)
-
-    async def _prepare(self, framework: str) -> None:
-        with contextlib.suppress(OSError):  # reported when a server is asked for
-            await self._start(framework)
-
-    async def _start(self, framework: str) -> Zygote:
-        """Returns the zygote, which is started if there is none, and imports that framework before others."""
+    async def _start(self) -> Zygote:
+        """Returns the zygote, which is started if there is none."""
         async with self._starting:
-            if self._zygote is None or not self._zygote.alive:
-                self._zygote = await Zygote.start(framework, self._environment())
+            if self._zygote is not None and not self._zygote.alive:
+                await self._end(self._zygote)
+                self._zygote = None
+            if self._zygote is None:
+                self._zygote = await Zygote.start(self._environment())
                 self._reaper.add(self._zygote.process.pid)
             self._look_later()
             return self._zygote
@@ -302,6 +292,8 @@ class WarmServers:
 
     async def _end(self, zygote: Zygote) -> None:
         zygote.close()
+        with contextlib.suppress(ProcessLookupError):
+            zygote.process.kill()  # nothing is lost of an import that is under way
         await zygote.process.wait()
         self._reaper.remove(zygote.process.pid)
 

@@ -1,10 +1,10 @@
 """A process that has imported frameworks and forks a model server whenever the node asks for one (Linux).
 
-`python -m isvc.local.node.programs.zygote FRAMEWORK FD`: FRAMEWORK is imported first, the others when nothing has been
-asked for a while. Requests come over the socket FD as JSON, with the file that takes the server's output; answers tell
-what became of them, with a pidfd of the server, and later how it ended. A
-server is what a program that was started anew would be: it has a session, an environment, a folder and a confinement
-of its own. What it shares with the others is the memory of the imported modules.
+`python -m isvc.local.node.programs.zygote FD`: whatever is asked for comes first; when nothing is, and no other process
+waits for a core, it imports what servers will need, a module at a time. Requests come over the socket FD as JSON, with
+the file that takes the server's output; answers tell what became of them, with a pidfd of the server, and later how it
+ended. A server is what a program that was started anew would be: it has a session, an environment, a folder and a
+confinement of its own. What it shares with the others is the memory of the imported modules.
 
 Nothing but imports happens in this process, and no thread runs: both would not survive a fork.
 """
@@ -19,6 +19,7 @@ import selectors
 import signal
 import socket
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,61 +28,82 @@ import orjson
 from isvc.local.node.sandbox.policy import Policy, confinement
 
 MESSAGE = 1 << 18  # bytes
-_SERVER = ("isvc.pods.modelserver.program", "isvc.pods.modelserver.app", "isvc.pods.modelserver.formats")
+_SERVER = ("isvc.pods.modelserver.program", "aiohttp", "isvc.pods.modelserver.app", "isvc.pods.modelserver.formats")
+# scikit-learn imports the first ones itself: what is asked for meanwhile waits for the one at hand, not for all.
+_SKLEARN = ("numpy", "joblib", "scipy.sparse", "scipy.optimize", "scipy.stats", "pandas", "sklearn")
 _FRAMEWORKS = {
-    "sklearn": ("joblib", "sklearn"),
+    "sklearn": _SKLEARN,
     "xgboost": ("xgboost",),
     "lightgbm": ("lightgbm",),
-    "mlflow": ("joblib", "sklearn"),  # what most of its models need
+    "mlflow": _SKLEARN,  # what most of its models need
     "pmml": ("sklearn_pmml_model",),
 }
-_PARTS = tuple(f"sklearn.{name}" for name in ("pipeline", "svm", "tree", "ensemble", "linear_model", "compose"))
-_IN_SPARE_TIME = ("joblib", *_PARTS, "xgboost", "lightgbm")
-_SPARE_SECONDS = 2.0
+_PARTS = tuple(f"sklearn.{name}" for name in ("svm", "pipeline", "tree", "linear_model", "ensemble", "compose"))
+_AHEAD = (*_SERVER, *_SKLEARN, *_PARTS, "xgboost", "lightgbm")
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.1  # seconds until the next look at a busy machine
 
 
 def main() -> None:
-    framework, control = sys.argv[1], socket.socket(fileno=int(sys.argv[2]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the node decides, by closing the socket
-    _import(*_SERVER, *_FRAMEWORKS[framework])
-    control.send(orjson.dumps({"ready": True}))
-    _Zygote(control, _IN_SPARE_TIME).serve()
+    gc.disable()  # what is imported stays
+    _Zygote(socket.socket(fileno=int(sys.argv[1]))).serve()
 
 
-def _import(*names: str) -> None:
-    """Leaves what is not there, or is broken, to the server that needs it, and to its words."""
-    for name in names:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # pages that the collector never writes to stay shared
+def is_idle() -> bool:
+    """Returns whether no other process of this machine waits for a core at this moment."""
+    try:
+        running = Path("/proc/loadavg").read_text().split()[3]  # such as 2/345: of 345 threads, this and another run
+    except (OSError, IndexError):
+        return False
+    return int(running.partition("/")[0]) - 1 <= (os.cpu_count() or 1)
 
 
 class _Zygote:
-    def __init__(self, control: socket.socket, spare_time_imports: tuple[str, ...]) -> None:
+    def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._later = spare_time_imports
+        self._ahead = deque(_AHEAD)
+        self._tried: set[str] = set()
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
 
     def serve(self) -> None:
+        pause = 0.0
         while True:
-            events = self._selector.select(_SPARE_SECONDS if self._later else None)
+            events = self._selector.select(pause if self._ahead else None)
             if not events:
-                names, self._later = self._later, ()
-                _import(*names)
+                pause = 0.0 if self._import_next() else min(max(2 * pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
             for key, _ in events:
                 if key.fileobj is not self._control:
                     self._report_end(key.fd, key.data)
                 elif not self._request():
                     return
 
+    def _import_next(self) -> bool:
+        """Imports the next module ahead of need; returns False where others need the cores."""
+        if not is_idle():
+            return False
+        self._import(self._ahead.popleft())
+        if not self._ahead:
+            gc.collect()
+        return True
+
+    def _import(self, *names: str) -> None:
+        """Leaves what is not there, or is broken, to the server that needs it, and to its words."""
+        for name in names:
+            if name not in self._tried:
+                self._tried.add(name)
+                with contextlib.suppress(Exception, SystemExit):
+                    importlib.import_module(name)
+
     def _request(self) -> bool:
         message, files, _, _ = socket.recv_fds(self._control, MESSAGE, 1)
         if not message:
             return False
         request = orjson.loads(message)
+        self._import(*_SERVER, *_FRAMEWORKS[request["framework"]])
+        if not files:
+            return True
         pid, problem = self._fork(request, files[0])
         os.close(files[0])
         answer = orjson.dumps({"id": request["id"], "pid": pid, "problem": problem})
@@ -97,6 +119,7 @@ class _Zygote:
     def _fork(self, request: dict[str, Any], output: int) -> tuple[int, str]:
         """Returns the server's process, once it has a session of its own, and what kept it from starting."""
         read_end, write_end = os.pipe()
+        gc.freeze()  # pages that the collector never writes to stay shared
         pid = os.fork()
         if pid == 0:
             _become(request, output, write_end)
@@ -113,6 +136,7 @@ class _Zygote:
 
 def _become(request: dict[str, Any], output: int, report: int) -> NoReturn:
     """Lives the life of a forked server, which never returns into the zygote's."""
+    gc.enable()
     code = 1
     try:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.ports import free_port
 
 from isvc.local.node.processes.logs import Log
 from isvc.local.node.processes.process import Process, Reaper, is_alive
-from isvc.local.node.programs import warm
+from isvc.local.node.programs import warm, zygote
 from isvc.local.node.programs.images import ImageTable
 from isvc.local.node.programs.warm import ForkedServer, WarmServers, framework_of
 
@@ -61,7 +62,7 @@ class Node:
                 await asyncio.sleep(0.01)
 
     async def zygote(self) -> int:
-        return (await self.warm._start("sklearn")).process.pid
+        return (await self.warm._start()).process.pid
 
     async def close(self) -> None:
         await self.warm.close()
@@ -95,6 +96,10 @@ def command_of(pid: int) -> list[bytes]:
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
 
 
+def has_loaded(library: str, pid: int) -> bool:
+    return library in Path(f"/proc/{pid}/maps").read_text()
+
+
 def control_socket(pid: int) -> str:
     number = command_of(pid)[-2].decode()
     return os.readlink(f"/proc/{pid}/fd/{number}")
@@ -105,22 +110,47 @@ def files(pid: int) -> set[str]:
 
 
 async def test_frameworks_are_imported_ahead_of_need_and_let_go_again(node, tmp_path):
-    node.warm = WarmServers(node.reaper, idle_seconds=0.05)
     pod = {"spec": {"containers": [{"image": "kserve/sklearnserver:v1"}, {"image": "nobody/knows"}]}}
-    node.warm.prepare_for(pod, ImageTable(tmp_path / "images.yaml"))
+    await node.warm.prepare_for(pod, ImageTable(tmp_path / "images.yaml"))
+    [ahead] = [int(path.name) for path in (tmp_path / "reaper").iterdir()]
     async with asyncio.timeout(60):
-        while not list((tmp_path / "reaper").iterdir()):
+        while not has_loaded("/sklearn/", ahead):
             await asyncio.sleep(0.01)
-        [ahead] = [int(path.name) for path in (tmp_path / "reaper").iterdir()]
-        assert command_of(ahead)[4] == b"sklearn"
-        while is_alive(ahead):
-            await asyncio.sleep(0.01)
+    await node.warm.close()  # does not wait for what it has not imported yet
+    assert not is_alive(ahead)
 
 
 async def test_nothing_is_imported_ahead_where_memory_is_short(node, tmp_path, monkeypatch):
     monkeypatch.setattr(warm, "_ROOM", 1 << 60)
-    node.warm.prepare()
-    assert not node.warm._background
+    await node.warm.prepare()
+    assert not list((tmp_path / "reaper").iterdir())
+
+
+@pytest.fixture
+def importing(tmp_path, monkeypatch):
+    """A process that is to import modules ahead of need, some of which mean it no good."""
+    modules = {"good": "", "broken": "1 / 0", "leaving": "import sys; sys.exit(3)"}
+    for name, text in modules.items():
+        (tmp_path / f"ahead_{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(zygote, "_AHEAD", ("ahead_missing", "ahead_broken", "ahead_leaving", "ahead_good"))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield zygote._Zygote(theirs)
+    sys.modules.pop("ahead_good", None)
+
+
+def test_what_is_missing_or_broken_keeps_nothing_else_from_being_imported(importing, monkeypatch):
+    monkeypatch.setattr(zygote, "is_idle", lambda: True)
+    while importing._ahead:
+        assert importing._import_next()
+    assert "ahead_good" in sys.modules
+
+
+def test_nothing_is_imported_ahead_while_others_wait_for_a_core(importing, monkeypatch):
+    monkeypatch.setattr(zygote, "is_idle", lambda: False)
+    assert not importing._import_next()
+    assert len(importing._ahead) == 4
 
 
 async def test_a_fork_that_fails_says_why_and_how_it_ended(node, tmp_path):
