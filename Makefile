@@ -206,8 +206,8 @@ bench-agent: .venv ## what the agent adds to HTTP/1.1, gRPC, WebSockets, events 
 bench-download: .venv ## 2 GiB by the storage initializer beside curl, whole and over connections that are cut ten times
 	$(BIN)/python bench/download.py
 
-bench-dashboard: .venv ## pages of the dashboard with 1,000 services: time, CPU, memory, 200 readers (N=1000)
-	$(BIN)/python bench/dashboard.py -n $(or $(N),1000)
+bench-dashboard: .venv ## pages of the dashboard with 1,000 services: time, CPU, memory, 200 readers (N=1000, BEFORE=an older checkout's .venv/bin/python)
+	$(BIN)/python bench/dashboard.py -n $(or $(N),1000) $(addprefix --before ,$(BEFORE))
 
 bench-up: .venv ## isvc up in parts, apply to first prediction, and load during a rolling update (BEFORE=an older checkout's .venv/bin/python)
 	$(BIN)/python bench/up.py $(addprefix --before ,$(BEFORE))

@@ -2,7 +2,8 @@
 
 Services, Deployments, ReplicaSets and pods are written to an embedded API server as controllers would leave them, one
 service in ten not ready. The dashboard runs as its users run it, in a process of its own, whose CPU and memory are read
-from /proc.
+from /proc. `--before` is the interpreter of another checkout's environment, whose dashboard shows the same services in
+the same run, first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -54,7 +56,7 @@ async def family(client: Client, name: str, *, ready: bool) -> None:
     pod = {"containers": [{"name": "kserve-container", "image": "sklearn:1", "args": [f"--model_name={name}"]}]}
     template = {"metadata": {"labels": labels}, "spec": pod}
     workload = {"replicas": 1, "selector": {"matchLabels": {"app": f"isvc.{name}"}}, "template": template}
-    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-11-16T00:00:00Z"}
+    condition = _condition(ready=ready)
     service = await made(client, INFERENCE_SERVICES, name, {"predictor": {"model": model}}, {}, None)
     await status(client, INFERENCE_SERVICES, name, {"conditions": [condition], "url": f"http://{name}.example.com"})
     deployment = await made(client, DEPLOYMENTS, f"{name}-predictor", workload, labels, service)
@@ -79,6 +81,10 @@ async def family(client: Client, name: str, *, ready: bool) -> None:
     await status(client, PODS, f"{name}-predictor-1-a", said)
 
 
+def _condition(*, ready: bool) -> dict[str, str]:
+    return {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-11-16T00:00:00Z"}
+
+
 async def made(
     client: Client, resource: Resource, name: str, spec: dict[str, Any], labels: dict[str, str], owner: Any
 ) -> dict[str, Any]:
@@ -96,13 +102,17 @@ async def status(client: Client, resource: Resource, name: str, value: dict[str,
 class Process:
     """`isvc dashboard`, and what it uses."""
 
-    def __init__(self, config: Path) -> None:
-        command = [sys.executable, "-u", "-c", "from isvc.cli import main; main()", "dashboard", "--port", "0"]
+    def __init__(self, python: str, config: Path) -> None:
+        command = [python, "-u", "-c", "from isvc.cli import main; main()", "dashboard", "--port", "0"]
         self.process = subprocess.Popen(
             [*command, "--kubeconfig", str(config)], stdout=subprocess.PIPE, text=True, cwd=config.parent
         )
         assert self.process.stdout is not None
         self.base, _, self.token = self.process.stdout.readline().split()[-1].partition("/?token=")
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
 
     @property
     def cpu(self) -> float:
@@ -170,8 +180,7 @@ async def news(process: Process, session: aiohttp.ClientSession, client: Client,
     for stream in streams:
         await stream.content.readuntil(b"\n\n")
     before, started = process.cpu, time.perf_counter()
-    condition = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-16T01:00:00Z"}
-    await status(client, INFERENCE_SERVICES, "model-0000", {"conditions": [condition]})
+    await status(client, INFERENCE_SERVICES, "model-0000", {"conditions": [_condition(ready=True)]})
     await asyncio.gather(*(stream.content.readuntil(b"\n\n") for stream in streams))
     seconds = time.perf_counter() - started
     print(f"a change reaches {readers} readers after {1000 * seconds:.0f} ms, {process.cpu - before:.2f} s of CPU")
@@ -179,32 +188,40 @@ async def news(process: Process, session: aiohttp.ClientSession, client: Client,
         stream.close()
 
 
-async def run(number: int, readers: int) -> None:
+async def compare(pythons: Iterable[str], number: int, readers: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         cluster = servers.start("embedded", Path(folder))
-        process = None
         try:
             async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as client:
                 started = time.perf_counter()
                 await populate(client, number)
                 print(f"{number} services written in {time.perf_counter() - started:.0f} s")
-                process = Process(cluster.kubeconfig)
-                await measure(process, client, readers)
-                process.process.terminate()
-                process.process.wait(30)
-                process = Process(cluster.kubeconfig)
-                await asyncio.sleep(5)  # as long as a person takes to open the link
-                await first_look(process)
+                for python in pythons:
+                    print(python)
+                    await run(python, cluster.kubeconfig, client, readers)
+                    await status(client, INFERENCE_SERVICES, "model-0000", {"conditions": [_condition(ready=False)]})
         finally:
-            if process:
-                process.process.terminate()
-                process.process.wait(30)
             cluster.stop()
+
+
+async def run(python: str, config: Path, client: Client, readers: int) -> None:
+    process = Process(python, config)
+    try:
+        await measure(process, client, readers)
+    finally:
+        process.end()
+    process = Process(python, config)
+    try:
+        await asyncio.sleep(5)  # as long as a person takes to open the link
+        await first_look(process)
+    finally:
+        process.end()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=1000)
     parser.add_argument("--readers", type=int, default=200)
+    parser.add_argument("--before", metavar="PYTHON", help="interpreter of another checkout's environment")
     chosen = parser.parse_args()
-    asyncio.run(run(chosen.n, chosen.readers))
+    asyncio.run(compare(filter(None, (chosen.before, sys.executable)), chosen.n, chosen.readers))
