@@ -1,7 +1,9 @@
-"""A filter of system calls that takes Unix sockets from a process and its children.
+"""A filter of system calls that takes from a process and its children what Landlock does not look at.
 
-Landlock does not look at connections to sockets in the file system, and some of them are ways out of any confinement:
-Docker's runs anything as root, D-Bus starts programs outside, an ssh-agent lends keys. `socketpair` stays.
+Unix sockets: some are ways out of any confinement, since Docker's runs anything as root, D-Bus starts programs outside,
+an ssh-agent lends keys. Pairs stay, but for those of datagrams, each end of which can send to any socket. Other ways to
+a port than TCP's `connect`: Multipath TCP, which falls back to TCP, Fast Open, which connects when it sends, and other
+families of sockets. Keys that the kernel keeps for the user; limits and priorities of the user's other processes.
 """
 
 from __future__ import annotations
@@ -15,20 +17,36 @@ import sys
 from typing import Final, NamedTuple
 
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
-_LOAD, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _JUMP_IF_ANY_BIT = 0x15, 0x35, 0x45
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in seccomp_data, little-endian
+_NUMBER, _ARCHITECTURE = 0, 4  # offsets in seccomp_data, little-endian
+_ARGUMENTS: Final = (16, 24, 32, 40)
+_KIND: Final = 0xF  # of a socket's type, whose other bits are flags
 _X32: Final = 0x40000000  # a second set of numbers on x86_64
 _IO_URING_SETUP: Final = 425  # would open sockets without a system call for each
+_FAST_OPEN: Final = 0x20000000  # a flag of what sends
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 class _Machine(NamedTuple):
+    """The numbers of an architecture and of its system calls."""
+
     architecture: int
     socket: int
+    socketpair: int
+    sendto: int
+    sendmsg: int
+    sendmmsg: int
+    setpriority: int
+    keys: tuple[int, ...]
+    about_a_process: tuple[int, ...]  # which the first argument names: prlimit64, and what sets its scheduling
 
 
-_MACHINES: Final = {"x86_64": _Machine(0xC000003E, 41), "aarch64": _Machine(0xC00000B7, 198)}
+_MACHINES: Final = {
+    "x86_64": _Machine(0xC000003E, 41, 53, 44, 46, 307, 141, (248, 249, 250), (302, 142, 144, 314)),
+    "aarch64": _Machine(0xC00000B7, 198, 199, 206, 211, 269, 140, (217, 218, 219), (261, 118, 119, 274)),
+}
 
 
 def is_available() -> bool:
@@ -51,17 +69,63 @@ class Filter:
 
 def _program(machine: _Machine) -> list[bytes]:
     """Returns instructions of the classic packet filter: code, how many to skip if true, if false, and a value."""
+    allow, deny = _instruction(_RETURN, _ALLOW), _instruction(_RETURN, _ERRNO | errno.EACCES)
+
+    def of_call(number: int, *instructions: bytes) -> list[bytes]:
+        return [_instruction(_JUMP_IF_EQUAL, number, 0, len(instructions)), *instructions]
+
+    def of_itself(*arguments: int) -> list[bytes]:
+        """Returns what lets a call be whose arguments are 0 there."""
+        rest = [allow, deny]
+        for each in reversed(arguments):
+            rest = [_instruction(_LOAD, _ARGUMENTS[each]), _instruction(_JUMP_IF_EQUAL, 0, 0, len(rest) - 1), *rest]
+        return rest
+
+    def without_fast_open(number: int, flags: int) -> list[bytes]:
+        at_once = _instruction(_JUMP_IF_ANY_BIT, _FAST_OPEN, 0, 1)
+        return of_call(number, _instruction(_LOAD, _ARGUMENTS[flags]), at_once, deny, allow)
+
     return [
         _instruction(_LOAD, _ARCHITECTURE),
-        _instruction(_JUMP_IF_EQUAL, machine.architecture, 0, 7),
+        _instruction(_JUMP_IF_EQUAL, machine.architecture, 1, 0),
+        deny,
         _instruction(_LOAD, _NUMBER),
-        _instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32, 5, 0),
-        _instruction(_JUMP_IF_EQUAL, _IO_URING_SETUP, 4, 0),
-        _instruction(_JUMP_IF_EQUAL, machine.socket, 0, 2),
-        _instruction(_LOAD, _FIRST_ARGUMENT),
-        _instruction(_JUMP_IF_EQUAL, socket.AF_UNIX, 1, 0),
-        _instruction(_RETURN, _ALLOW),
-        _instruction(_RETURN, _ERRNO | errno.EACCES),
+        _instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32, 0, 1),
+        deny,
+        *(each for number in (_IO_URING_SETUP, *machine.keys) for each in of_call(number, deny)),
+        *(each for number in machine.about_a_process for each in of_call(number, *of_itself(0))),
+        *of_call(machine.setpriority, *of_itself(0, 1)),  # of one process, and that is this one
+        *of_call(machine.socket, *_known_protocols(allow, deny)),
+        *of_call(machine.socketpair, *_connected_pairs(allow, deny)),
+        *without_fast_open(machine.sendto, 3),
+        *without_fast_open(machine.sendmsg, 2),
+        *without_fast_open(machine.sendmmsg, 3),
+        allow,
+    ]
+
+
+def _known_protocols(allow: bytes, deny: bytes) -> list[bytes]:
+    """Returns what leaves sockets of the internet up to the number of UDP, and those that tell of its interfaces."""
+    return [
+        _instruction(_LOAD, _ARGUMENTS[0]),
+        _instruction(_JUMP_IF_EQUAL, socket.AF_NETLINK, 4, 0),
+        _instruction(_JUMP_IF_EQUAL, socket.AF_INET, 1, 0),
+        _instruction(_JUMP_IF_EQUAL, socket.AF_INET6, 0, 3),
+        _instruction(_LOAD, _ARGUMENTS[2]),
+        _instruction(_JUMP_IF_GREATER_OR_EQUAL, socket.IPPROTO_UDP + 1, 1, 0),
+        allow,
+        deny,
+    ]
+
+
+def _connected_pairs(allow: bytes, deny: bytes) -> list[bytes]:
+    return [
+        _instruction(_LOAD, _ARGUMENTS[1]),
+        _instruction(_AND, _KIND),
+        _instruction(_JUMP_IF_EQUAL, socket.SOCK_STREAM, 1, 0),
+        _instruction(_JUMP_IF_EQUAL, socket.SOCK_SEQPACKET, 0, 1),
+        allow,
+        deny,
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import platform
 import signal
 import socket
 import subprocess
@@ -122,19 +123,52 @@ def test_ports(own: Path, listener: int) -> None:
     assert attempt(policy(own, connects=None), connect=codes["connect"]) == {"connect": "done"}
 
 
-def test_unix_sockets_are_no_way_out(own: Path) -> None:
-    server = socket.socket(socket.AF_UNIX)
-    path = own / "agent"
-    server.bind(str(path))
-    server.listen()
+@pytest.mark.skipif(landlock.abi() < landlock.PORTS_ABI, reason="the kernel does not confine ports")
+@pytest.mark.parametrize("protocol", ["IPPROTO_MPTCP", "IPPROTO_TCP"])
+@pytest.mark.parametrize("family", ["AF_INET", "AF_INET6"])
+def test_no_other_way_leads_to_a_port(own: Path, listener: int, family: str, protocol: str) -> None:
+    host = {"AF_INET": "127.0.0.1", "AF_INET6": "::ffff:127.0.0.1"}[family]
+    opened = f"import socket; s = socket.socket(socket.{family}, socket.SOCK_STREAM, socket.{protocol}); there = "
+    opened += repr((host, listener))
+    codes = {
+        "connect": f"{opened}; s.connect(there)",
+        "sendto": f"{opened}; s.sendto(b'x', socket.MSG_FASTOPEN, there)",
+        "sendmsg": f"{opened}; s.sendmsg([b'x'], [], socket.MSG_FASTOPEN, there)",
+    }
+    assert attempt(policy(own), **codes) == dict.fromkeys(codes, "PermissionError")
+
+
+def test_other_families_of_sockets_and_keys_of_the_user(own: Path) -> None:
+    keyctl = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+    keys = "import ctypes, os; c = ctypes.CDLL(None, use_errno=True)\n"
+    keys += f"if c.syscall({keyctl}, 0, -4, 0) < 0: raise OSError(ctypes.get_errno(), 'keyctl')"
     found = attempt(
         policy(own),
-        connect=f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})",
-        pair="import socket; a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'",
-        internet="import socket; socket.socket(socket.AF_INET)",
+        virtual="import socket; socket.socket(socket.AF_VSOCK)",
+        crypto="import socket; socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)",
+        keys=keys,
+        names="import socket; socket.getaddrinfo('localhost', 80)",
+        datagram="import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
     )
-    server.close()
-    assert found == {"connect": "PermissionError", "pair": "done", "internet": "done"}
+    refused = dict.fromkeys(("virtual", "crypto", "keys"), "PermissionError")
+    assert found == {**refused, "names": "done", "datagram": "done"}
+
+
+def test_unix_sockets_are_no_way_out(own: Path) -> None:
+    path, pair = own / "agent", "import socket; a, b = socket.socketpair(socket.AF_UNIX, socket."
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(path))
+        found = attempt(
+            policy(own),
+            connect=f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})",
+            datagram=f"{pair}SOCK_DGRAM); a.sendto(b'x', {str(path)!r})",  # of a pair, and yet to anybody
+            raw=f"{pair}SOCK_RAW); a.sendto(b'x', {str(path)!r})",  # which is one of datagrams
+            pair=f"{pair}SOCK_STREAM | socket.SOCK_NONBLOCK); a.send(b'x'); assert b.recv(1) == b'x'",
+            packets=f"{pair}SOCK_SEQPACKET); a.send(b'x'); assert b.recv(1) == b'x'",
+            internet="import socket; socket.socket(socket.AF_INET)",
+        )
+    refused = dict.fromkeys(("connect", "datagram", "raw"), "PermissionError")
+    assert found == {**refused, "pair": "done", "packets": "done", "internet": "done"}
 
 
 @pytest.mark.skipif(landlock.abi() < landlock.SIGNALS_ABI, reason="the kernel does not confine signals")
@@ -144,11 +178,17 @@ def test_other_processes(own: Path) -> None:
             policy(own),
             kill=f"import os; os.kill({other.pid}, 15)",
             environ=f"open('/proc/{other.pid}/environ').read()",
+            slow=f"import os; os.setpriority(os.PRIO_PROCESS, {other.pid}, 19)",
+            slow_group="import os; os.setpgrp(); os.setpriority(os.PRIO_PGRP, 0, 1)",
+            last=f"import os; os.sched_setscheduler({other.pid}, os.SCHED_IDLE, os.sched_param(0))",
+            limit=f"import resource; resource.prlimit({other.pid}, resource.RLIMIT_NOFILE, (64, 64))",
+            own_limit="import os, resource; os.nice(1); resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
             own_child="import subprocess; p = subprocess.Popen(['sleep', '60']); p.kill(); p.wait()",
         )
         assert other.poll() is None
         other.send_signal(signal.SIGKILL)
-    assert found == {"kill": "PermissionError", "environ": "PermissionError", "own_child": "done"}
+    refused = dict.fromkeys(("kill", "environ", "slow", "slow_group", "last", "limit"), "PermissionError")
+    assert found == {**refused, "own_limit": "done", "own_child": "done"}
 
 
 def test_children_are_confined_as_well(own: Path, tmp_path: Path) -> None:
