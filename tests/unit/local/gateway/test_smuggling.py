@@ -118,6 +118,19 @@ async def test_a_client_that_sends_no_more_is_let_go(tmp_path) -> None:
             writer.close()
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [b"", b"GET / HTTP/1.1\r\nHost: h.test\r\n", b"POST / HTTP/1.1\r\nHost: h.test\r\nContent-Length: 9\r\n\r\nx"],
+)
+async def test_a_connection_that_its_client_half_closes_ends(gateway, begun: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    writer.write(begun)
+    writer.write_eof()
+    async with asyncio.timeout(30):  # less than a client may take to send its headers
+        await reader.read()
+    writer.close()
+
+
 # -- whatever comes ---------------------------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(
