@@ -43,8 +43,8 @@ def test_a_service_among_many_is_created_by_few_writes_and_nobody_lists_the_othe
     until(lambda: here.kubectl("get", "isvc", "-n", "many", "-o", ready).split().count("True") == MANY, "all services")
     cost = requests(here) - before
     writes = sum(count for (verb, *_), count in cost.items() if verb in ("POST", "PUT", "PATCH", "DELETE"))
-    assert writes / MANY < 28, cost
-    assert cost["PUT", "inferenceservices", "status"] / MANY < 4, cost
+    assert writes / MANY < 27, cost
+    assert cost["PUT", "inferenceservices", "status"] / MANY < 3, cost
     children = ("pods", "events", "deployments", "replicasets", "httproutes", "services", "endpointslices")
     assert sum(cost["LIST", each, ""] for each in children) < MANY, cost
 
