@@ -168,10 +168,10 @@ def measure(python: str, number: int, *, stacks: bool) -> None:
             each = 1000 * (cpu_of(pid, alone=True) - before[pid]) / number
             print(f"    {each:5.1f} ms CPU a service, {memory(pid):4} MB: {title_of(pid)}")
         machine.process.send_signal(signal.SIGUSR2)
-        time.sleep(80)  # until autoscalers know that there are no figures of pods that are simulated
+        time.sleep(75)  # until autoscalers know that there are no figures of pods that are simulated
         used = cpu_of(machine.process.pid)
-        time.sleep(30)
-        print(f"    idle: {100 * (cpu_of(machine.process.pid) - used) / 30:.2f} % of a core")
+        time.sleep(20)
+        print(f"    idle: {100 * (cpu_of(machine.process.pid) - used) / 20:.2f} % of a core")
         machine.close()
         probe = json.loads((machine.home / "probe").read_text())
         late = probe["late"]
