@@ -20,8 +20,8 @@ def settle_memory() -> None:
     """Exempts what a start has loaded from garbage collection, which goes on from here, and returns freed memory."""
     gc.freeze()
     gc.enable()
-    # Objects here are trees, which need no collector: it looks seldom at all of them, and otherwise at few at a time, for
-    # everything waits meanwhile (at 400,000 of them for 0.13 s).
+    # Objects here are trees, which need no collector. It looks at all of them seldom, and otherwise at few at a time:
+    # everything waits for it, for 0.13 s where it looks at 400,000.
     gc.set_threshold(5_000, 10, 400)
     return_freed_memory()
 
