@@ -153,6 +153,20 @@ async def test_a_reconcile_that_is_always_due_again_keeps_nobody_from_running():
         await task
 
 
+async def test_others_run_between_two_reconciles_that_wait_for_nothing():
+    order: list[str] = []
+
+    async def reconcile(key: Key) -> None:
+        order.append(key.name)
+        asyncio.get_running_loop().call_soon(order.append, "other")
+
+    controller = Controller("test", reconcile, [])
+    for name in ("a", "b"):
+        controller.queue.add(Key("ns", name))
+    await run_until_idle(controller)
+    assert order[:3] == ["a", "other", "b"]
+
+
 async def test_nothing_is_reconciled_while_it_is_not_allowed():
     attempts = Attempts(None)
     controller = Controller("test", attempts, [])
