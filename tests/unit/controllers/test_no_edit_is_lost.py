@@ -29,6 +29,7 @@ from isvc.kube.errors import Conflict
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.programs.options import Options
+from isvc.serving.shipped import shipped_presets
 from isvc.toolkit.client.transport import Call
 
 NAMESPACE = "models"
@@ -59,6 +60,7 @@ class Case:
     edited: tuple[Resource, str, str]
     edit: Callable[[Object], Object]
     there: tuple[tuple[Resource, Object], ...] = ()
+    comes: bool = False  # what is edited is not there before
 
 
 def set_image(obj: Object) -> Object:
@@ -86,6 +88,19 @@ def set_runtime_protocol(obj: Object) -> Object:
     return obj
 
 
+def preset(name: str) -> Object:
+    shipped = next(each for each in shipped_presets() if each["metadata"]["name"] == name)
+    return {**shipped, "metadata": {**shipped["metadata"], "namespace": "kserve"}}
+
+
+def with_tokenizer_beside(scheduler: Object) -> Object:
+    """The scheduler of KServe 0.20, which knows no preset for a tokenizer."""
+    pod = scheduler["spec"]["router"]["scheduler"]["template"]
+    pod["containers"].append({"name": "tokenizer", "image": "tokenizer:1"})
+    return scheduler
+
+
+SCORER = {"plugins": [{"type": "precise-prefix-cache-scorer"}]}
 ROLLOUT = {"defaultRollout": {"maxSurge": "1", "maxUnavailable": "1"}}
 CONFIG = (CONFIG_MAPS, "kserve", "inferenceservice-config")
 TARGET = document(INFERENCE_SERVICES, "target", own_format(runtime="own"))
@@ -164,6 +179,20 @@ CASES = {
         (LLM_INFERENCE_SERVICE_CONFIGS, "kserve", "kserve-config-llm-template"),
         set_pod_image,
     ),
+    "a preset that comes with an upgrade": Case(
+        (
+            LLM_INFERENCE_SERVICES,
+            document(
+                LLM_INFERENCE_SERVICES,
+                "it",
+                {"model": {"uri": "hf://a/b"}, "router": {"scheduler": {"config": {"inline": SCORER}}}},
+            ),
+        ),
+        (LLM_INFERENCE_SERVICE_CONFIGS, "kserve", "kserve-config-llm-tokenizer"),
+        lambda tokenizer: tokenizer,
+        ((LLM_INFERENCE_SERVICE_CONFIGS, with_tokenizer_beside(preset("kserve-config-llm-scheduler"))),),
+        comes=True,
+    ),
     "an LLM's configuration": Case(
         (LLM_INFERENCE_SERVICES, document(LLM_INFERENCE_SERVICES, "it", {"model": {"uri": "hf://a/b"}})),
         CONFIG,
@@ -192,6 +221,9 @@ async def simulation_of(case: Case) -> Simulation:
     simulation = cluster.simulation
     for resource, obj in case.there:
         await simulation.apply(resource, deep_copy(obj))
+    if case.comes:
+        resource, namespace, name = case.edited
+        simulation.objects.remove(resource, name, namespace)
     await simulation.settle_ready()
     return simulation
 
@@ -199,10 +231,10 @@ async def simulation_of(case: Case) -> Simulation:
 def edit(simulation: Simulation, case: Case) -> None:
     resource, namespace, name = case.edited
     live = simulation.objects.get(resource, name, namespace)
-    assert live is not None
-    changed = case.edit(deep_copy(live))
+    assert (live is None) is case.comes
+    changed = case.edit(preset(name) if live is None else deep_copy(live))
     assert changed != live
-    metadata = {**changed["metadata"], "generation": live["metadata"].get("generation", 1) + 1}
+    metadata = {**changed["metadata"], "generation": changed["metadata"].get("generation", 1) + 1}
     author, simulation.server.author = simulation.server.author, None
     simulation.server.put(resource, {**changed, "metadata": metadata})
     simulation.server.author = author
