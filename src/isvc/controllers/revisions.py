@@ -17,7 +17,7 @@ from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
 
 _WORKERS = 4
-_PATIENCE = 3.0  # children of services and their statuses go first
+_PATIENCE = 3.5  # children of services and their statuses go first
 
 
 def controller(resource: Resource, context: Context, environment: Environment) -> Controller:

@@ -21,7 +21,8 @@ from isvc.kube.objects import (
 from isvc.kube.readiness import READY
 from isvc.kube.resource import Resource
 
-STATUS_PATIENCE = 1.0  # children of other services go first
+PATIENCE = 1.0  # for which a status lets children of others go first, while these are many
+PATIENCE_OF_READY = 2.5  # the same of an object that was ready: what has to run for it runs
 
 
 class Patcher(Protocol):
@@ -51,10 +52,9 @@ class Commit:
         before: Object = owner.get("status") or {}
         if equivalent(before, status):
             return None
-        patience = 0.0 if is_awaited(before, status) else STATUS_PATIENCE
         try:
             written = await self._client.update(
-                resource, {**owner, "status": status}, subresource="status", patience=patience
+                resource, {**owner, "status": status}, subresource="status", patience=patience_of(before, status)
             )
         except NotFound:
             return None  # deleted meanwhile
@@ -96,7 +96,9 @@ class Commit:
             await self.metadata(resource, owner, finalizers=others)
 
 
-def is_awaited(before: Object, after: Object) -> bool:
-    """Returns whether others wait for this status: the object became ready, or no longer is."""
+def patience_of(before: Object, after: Object) -> float:
+    """Returns for how long a status may wait: not at all if the object became ready, or is known to be so no longer."""
     was, now = ((find(each.get("conditions") or (), READY) or {}).get("status") for each in (before, after))
-    return (now == TRUE and was != TRUE) or (was == TRUE and now == FALSE)
+    if was == TRUE:
+        return 0.0 if now == FALSE else PATIENCE_OF_READY
+    return 0.0 if now == TRUE else PATIENCE

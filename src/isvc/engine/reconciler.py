@@ -92,7 +92,7 @@ class Reconciler(Generic[O, P]):
         """
         kind, key, answers = self.kind, Key.of(raw), self._gatherer.answers()
         if pause := self._pauses.left(key, LOOK):
-            return Result(requeue_after=pause)
+            return Result(requeue_after=pause, lapses=True)
         self.dependents.begin(key)
         observed = await self._gatherer.observe(kind, raw, answers)
         if (claimed := await self._claim(raw, observed)) is not raw:
@@ -101,7 +101,7 @@ class Reconciler(Generic[O, P]):
         if planned.stop is not None:
             log.info("%s waits: %s", key, planned.stop.message)
         if pause := self._pauses.wait(key, APPLY, planned.pause):
-            return Result(requeue_after=pause)
+            return Result(requeue_after=pause, lapses=True)
         for later in reversed(range(0 if planned.suspended else kind.passes)):
             outcome = await self._apply(raw, planned, outcome)
             if not later or not outcome.has_created or outcome.refusal:

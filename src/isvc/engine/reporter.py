@@ -30,6 +30,7 @@ class Reporter(Generic[O, P]):
         self._recorder = recorder
         self._pauses = pauses
         self._warnings: dict[Key, frozenset[Event]] = {}
+        self._told: dict[Key, Object] = {}  # what was last said of objects whose status may have been written
 
     async def publish(self, owner: Object, folded: Folded) -> Result | None:
         """Writes the status if it changed and records events; returns when to look again."""
@@ -38,13 +39,15 @@ class Reporter(Generic[O, P]):
         events, is_news, kind = folded.events, not equivalent(before, folded.status), self._kind
         may_wait = is_news and kind.patience and not is_urgent(before, folded.status)
         if pause := self._pauses.wait(key, STATUS, kind.patience if may_wait else 0.0):
-            return Result(requeue_after=pause)
+            return Result(requeue_after=pause, lapses=True)
         if folded.annotations:
             owner = await self._commit.metadata(kind.resource, owner, annotations=folded.annotations) or owner
         if is_news:
+            self._told.setdefault(key, before)
             await self._commit.status(kind.resource, owner, folded.status)
             self._pauses.clear(key, STATUS)
-            events = (*events, *kind.readiness_events(owner, before, folded.status))
+        if (told := self._told.pop(key, None)) is not None:  # the answer to an earlier write may have been lost
+            events = (*events, *kind.readiness_events(owner, told, folded.status))
         self._record(owner, events, is_news=is_news)
         return None if folded.again is None else Result(requeue_after=folded.again)
 
@@ -54,6 +57,7 @@ class Reporter(Generic[O, P]):
 
     def forget(self, key: Key) -> None:
         self._warnings.pop(key, None)
+        self._told.pop(key, None)
 
     def _record(self, owner: Object, events: tuple[Event, ...], *, is_news: bool) -> None:
         """A warning is recorded once. After a start, when nobody knows what was, only if the status changes, too.

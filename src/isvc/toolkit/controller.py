@@ -32,9 +32,13 @@ ChangeMapper = Callable[[Object | None, Object | None], Iterable[Key]]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Reconcile again after so many seconds, whatever happens meanwhile; never without letting others run before."""
+    """Reconcile again after so many seconds, never without letting others run before.
+
+    That happens whatever comes meanwhile, unless it `lapses` with the next reconcile, which knows better.
+    """
 
     requeue_after: float | None = None
+    lapses: bool = False
 
 
 Reconcile = Callable[[Key], Awaitable[Result | None]]
@@ -167,7 +171,7 @@ class Controller:
                 if key in self._heard:  # decided when the reconcile is over: its own write, or another's
                     self._heard[key].add(resource_version_of(after) if after else "")
                 else:
-                    self.queue.add_after(key, watch.delay)
+                    self.queue.add_after(key, watch.delay, lapses=True)
 
         return enqueue
 
@@ -236,7 +240,7 @@ class Controller:
             self.queue.forget(key)
             outcome = "success"
             if result is not None and result.requeue_after is not None:
-                self.queue.add_after(key, max(result.requeue_after, FIRST_BACKOFF))
+                self.queue.add_after(key, max(result.requeue_after, FIRST_BACKOFF), lapses=result.lapses)
                 outcome = "requeue_after"
         return outcome, crashed
 

@@ -45,6 +45,7 @@ class Queue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}  # the earliest time of each key in _later
+        self._lapsing: set[K] = set()  # those that need not come then, if they are worked before
         self._order = 0
         self._wake: asyncio.TimerHandle | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -72,11 +73,18 @@ class Queue(Generic[K]):
         if self._meter:
             self._meter.observe_add(len(self._ready))
 
-    def add_after(self, key: K, seconds: float) -> None:
-        """Adds the key then; of several delays of one key the shortest counts."""
+    def add_after(self, key: K, seconds: float, *, lapses: bool = False) -> None:
+        """Adds the key then; of several delays of one key the shortest counts.
+
+        One that `lapses` is forgotten when the key is worked before.
+        """
         if seconds <= 0:
             return self.add(key)
         due = self._clock.monotonic() + seconds
+        if not lapses:
+            self._lapsing.discard(key)
+        elif key not in self._due:
+            self._lapsing.add(key)
         if self.closed or due >= self._due.get(key, float("inf")):
             return None
         self._due[key] = due
@@ -118,6 +126,9 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         since = self._dirty.pop(key)
         self._working[key] = now
+        if key in self._lapsing:
+            self._lapsing.discard(key)
+            self._due.pop(key, None)
         if self._meter:
             self._meter.observe_take(now - since, len(self._ready))
         return key
@@ -136,6 +147,7 @@ class Queue(Generic[K]):
         self._dirty.clear()
         self._later.clear()
         self._due.clear()
+        self._lapsing.clear()
         if self._wake:
             self._wake.cancel()
         while self._waiters:
@@ -146,8 +158,9 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)
-            if self._due.get(key) == due:  # else an earlier one has replaced it
+            if self._due.get(key) == due:  # else an earlier one has replaced it, or it has lapsed
                 del self._due[key]
+                self._lapsing.discard(key)
                 self.add(key)
         self._set_timer()
 

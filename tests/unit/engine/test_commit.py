@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.engine.commit import is_awaited
+from isvc.engine.commit import PATIENCE, PATIENCE_OF_READY, patience_of
 from isvc.kube.objects import Object
 
 
@@ -15,15 +15,15 @@ def status(ready: str | None) -> Object:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (None, "True", True),
-        ("Unknown", "True", True),
-        ("False", "True", True),
-        ("True", "False", True),
-        ("True", "Unknown", False),
-        ("True", "True", False),
-        (None, "False", False),
-        (None, None, False),
+        (None, "True", 0.0),
+        ("Unknown", "True", 0.0),
+        ("False", "True", 0.0),
+        ("True", "False", 0.0),
+        ("True", "Unknown", PATIENCE_OF_READY),
+        ("True", "True", PATIENCE_OF_READY),
+        (None, "False", PATIENCE),
+        (None, None, PATIENCE),
     ],
 )
 def test_others_wait_for_what_becomes_ready_and_for_what_no_longer_is(before, after, expected):
-    assert is_awaited(status(before), status(after)) is expected
+    assert patience_of(status(before), status(after)) == expected

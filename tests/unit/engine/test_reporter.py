@@ -17,6 +17,7 @@ from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import Resource
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache.memory import MemoryReader
+from isvc.toolkit.failure import Unreachable
 
 RAW: Object = {"metadata": {"name": "mine", "namespace": "team"}}
 CLASH = Event("Warning", "ModelNameCollision", "another service has the name")
@@ -36,9 +37,12 @@ class Server:
     def __init__(self) -> None:
         self.written: list[Object] = []
         self.events: list[str] = []
+        self.hangs_up = False
 
     async def update(self, resource: Resource, obj: Object, **options: Any) -> Object:
         self.written.append(obj["status"])
+        if self.hangs_up:
+            raise Unreachable("no answer")
         return obj
 
     def note(self, *args: Any, **kwargs: Any) -> None:
@@ -94,6 +98,18 @@ async def test_becoming_ready_is_written_and_told_at_once(reporter, server) -> N
     await reporter.publish({**RAW, "status": status("False")}, Folded(status("True")))
     assert len(server.written) == 1
     assert server.events == ["LLMInferenceServiceReady"]
+
+
+async def test_becoming_ready_is_told_when_the_answer_to_its_write_was_lost(reporter, server) -> None:
+    server.hangs_up = True
+    with pytest.raises(Unreachable):
+        await reporter.publish({**RAW, "status": status("False")}, Folded(status("True")))
+    assert server.events == []
+    await reporter.publish({**RAW, "status": status("True")}, Folded(status("True")))
+    assert server.events == ["LLMInferenceServiceReady"]
+    await reporter.publish({**RAW, "status": status("True")}, Folded(status("True")))
+    assert server.events == ["LLMInferenceServiceReady"]
+    assert len(server.written) == 1
 
 
 async def test_a_warning_is_told_when_it_comes_up_and_not_again(reporter, server) -> None:

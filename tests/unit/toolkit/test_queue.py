@@ -104,6 +104,28 @@ async def test_a_delay_does_not_hold_back_an_immediate_add(queue, clock):
     assert await queue.take() == "a"
 
 
+async def test_a_delay_that_lapses_is_forgotten_when_the_key_is_worked_before(queue, clock):
+    queue.add_after("a", 10, lapses=True)
+    queue.add("a")
+    queue.done(await queue.take())
+    pass_time(queue, clock, 10)
+    assert not len(queue)
+    queue.add_after("a", 10, lapses=True)
+    pass_time(queue, clock, 10)
+    assert await queue.take() == "a"
+
+
+@pytest.mark.parametrize("lapsing", [(True, False), (False, True)])
+@pytest.mark.parametrize("seconds", [(5, 10), (10, 5)])
+async def test_a_delay_that_does_not_lapse_is_kept_beside_one_that_does(queue, clock, seconds, lapsing):
+    for each, lapses in zip(seconds, lapsing, strict=True):
+        queue.add_after("a", each, lapses=lapses)
+    queue.add("a")
+    queue.done(await queue.take())
+    pass_time(queue, clock, 10)
+    assert len(queue) == 1
+
+
 async def test_no_delay_is_an_immediate_add(queue):
     queue.add_after("a", 0)
     assert len(queue) == 1

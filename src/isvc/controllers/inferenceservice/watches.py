@@ -50,7 +50,7 @@ from isvc.toolkit.context import Context
 from isvc.toolkit.controller import ChangeMapper, Controller, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 
-WORKERS: Final = 192  # most of them wait for the API server
+WORKERS: Final = 512  # most of them wait for the API server
 
 
 def controller(context: Context, environment: Environment) -> Controller:

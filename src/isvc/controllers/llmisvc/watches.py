@@ -59,7 +59,7 @@ from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_ch
 from isvc.toolkit.reads import Read
 
 WORKERS: Final = 64  # most of them wait for the API server
-TOGETHER: Final = 0.05  # the children of a service, twelve of them, often change at the same time
+TOGETHER: Final = 0.2  # the children of a service, twelve of them, often become ready one after the other
 OURS: Final = f"{PART_OF}={LLM}"
 
 

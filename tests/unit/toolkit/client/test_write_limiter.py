@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import until
@@ -57,14 +57,37 @@ async def test_no_write_waits_while_half_of_the_slots_are_free():
     assert writers.began == ["event", "status"]
 
 
-@pytest.mark.parametrize("slots", [4, 8])
-async def test_but_for_two_of_them_or_half_slots_are_for_what_is_due(slots):
-    writers = Writers(slots)
+async def test_half_of_the_slots_are_for_what_is_due():
+    writers = Writers(4)
     for name, due in (("child", 0), ("another child", 0), ("status", 1), ("third child", 0)):
         await writers.come(name, due)
     assert writers.began == ["child", "another child", "third child"]
     await writers.finish("child", "another child")
     assert writers.began[-1] == "status"
+
+
+async def test_statuses_wait_until_children_come_seldom():
+    writers, children = Writers(4), [f"child {number}" for number in range(8)]
+    for name in children:
+        await writers.come(name, 0)
+        await writers.finish(name)
+    await writers.come("status", 2)
+    assert writers.began == children
+    writers.now = 0.25
+    await until(lambda: writers.began[-1] == "status", "the status is written")
+
+
+async def test_no_status_waits_longer_than_it_may_however_many_children_come():
+    writers = Writers(1)
+    for number in range(8):
+        await writers.come(f"child {number}", 0)
+        await writers.finish(f"child {number}")
+    await writers.come("status", 0.1)
+    writers.now = 0.1
+    await writers.come("late child", 0.1)
+    assert writers.began[-1] == "status"
+    await writers.finish("status")
+    assert writers.began[-1] == "late child"
 
 
 async def test_who_is_due_first_goes_first_and_equals_in_the_order_they_came():
@@ -116,7 +139,7 @@ async def test_a_turn_that_is_given_and_cancelled_at_once_is_passed_on():
 
 @given(st.integers(1, 4), st.lists(st.tuples(st.floats(0, 9), st.booleans()), max_size=30))
 async def test_all_get_their_turn_and_never_too_many_at_once(at_once, arrivals):
-    limiter, active, most, done = WriteLimiter(at_once, lambda: 4.0), 0, 0, 0
+    limiter, active, most, done = WriteLimiter(at_once, count(4.0, 0.1).__next__), 0, 0, 0
 
     async def write(due: float) -> None:
         nonlocal active, most, done
