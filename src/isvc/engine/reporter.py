@@ -30,7 +30,7 @@ class Reporter(Generic[O, P]):
         self._recorder = recorder
         self._pauses = pauses
         self._warnings: dict[Key, frozenset[Event]] = {}
-        self._told: dict[Key, Object] = {}  # what was last said of objects whose status may have been written
+        self._reported: dict[Key, Object] = {}  # the last status known to be written, while a newer one is under way
 
     async def publish(self, owner: Object, folded: Folded) -> Result | None:
         """Writes the status if it changed and records events; returns when to look again."""
@@ -43,11 +43,11 @@ class Reporter(Generic[O, P]):
         if folded.annotations:
             owner = await self._commit.metadata(kind.resource, owner, annotations=folded.annotations) or owner
         if is_news:
-            self._told.setdefault(key, before)
+            self._reported.setdefault(key, before)
             await self._commit.status(kind.resource, owner, folded.status)
             self._pauses.clear(key, STATUS)
-        if (told := self._told.pop(key, None)) is not None:  # the answer to an earlier write may have been lost
-            events = (*events, *kind.readiness_events(owner, told, folded.status))
+        if (reported := self._reported.pop(key, None)) is not None:  # the answer to an earlier write may have been lost
+            events = (*events, *kind.readiness_events(owner, reported, folded.status))
         self._record(owner, events, is_news=is_news)
         return None if folded.again is None else Result(requeue_after=folded.again)
 
@@ -57,7 +57,7 @@ class Reporter(Generic[O, P]):
 
     def forget(self, key: Key) -> None:
         self._warnings.pop(key, None)
-        self._told.pop(key, None)
+        self._reported.pop(key, None)
 
     def _record(self, owner: Object, events: tuple[Event, ...], *, is_news: bool) -> None:
         """A warning is recorded once. After a start, when nobody knows what was, only if the status changes, too.
