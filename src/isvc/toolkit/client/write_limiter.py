@@ -26,7 +26,8 @@ class WriteLimiter:
         self._began: deque[float] = deque(maxlen=_FEW)  # when the latest that were due got their slots
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._arrivals = count()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._rings = 0.0  # when the timer does; uvloop's cannot always say
 
     async def acquire(self, due: float) -> None:
         """Waits for a slot, until `due` at the latest if one of the reserved is free."""
@@ -76,12 +77,13 @@ class WriteLimiter:
         return None
 
     def _wake_after(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
+        rings = self._now() + seconds
         if self._timer is not None:
-            if self._timer.when() <= loop.time() + seconds:
+            if self._rings <= rings:
                 return
             self._timer.cancel()
-        self._timer = loop.call_later(seconds, self._wake)
+        self._rings = rings
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._wake)
 
     def _wake(self) -> None:
         self._timer = None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from itertools import count
 
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.waiting import until
@@ -55,6 +56,18 @@ async def test_no_write_waits_while_half_of_the_slots_are_free():
     await writers.come("event", 9)
     await writers.come("status", 5)
     assert writers.began == ["event", "status"]
+
+
+def test_writes_that_are_due_in_less_than_uvloops_timers_can_tell_come_then():
+    async def come() -> list[str]:
+        writers = Writers(4)
+        for name, due in (("child", 0), ("other", 0), ("status", 0.0001), ("event", 0.0001)):
+            await writers.come(name, due)
+        writers.now = 1
+        await until(lambda: len(writers.began) == 4, "the last one")
+        return writers.began
+
+    assert uvloop.run(come()) == ["child", "other", "status", "event"]
 
 
 async def test_half_of_the_slots_are_for_what_is_due():
