@@ -30,7 +30,7 @@ from isvc.kube.objects import Object
 log = logging.getLogger(__name__)
 
 WINDOW_EVENTS = 8192
-WINDOW_BYTES = 24 << 20
+WINDOW_BYTES = 12 << 20
 KEPT_SECONDS = 300.0  # events younger than that are forgotten only when there are far more
 MAX_EVENTS = 8 * WINDOW_EVENTS
 MAX_BYTES = 2 * WINDOW_BYTES
