@@ -89,8 +89,9 @@ class Machine:
         return run_isvc(*words, env=self.env)
 
     def run(self, *command: str, check: bool = True) -> str:
+        patience = DEADLINE + 30  # a command that waits for so long may say what for
         done = subprocess.run(
-            command, env=self.env, capture_output=True, text=True, timeout=DEADLINE, cwd=EXAMPLES.parent
+            command, env=self.env, capture_output=True, text=True, timeout=patience, cwd=EXAMPLES.parent
         )
         assert not check or done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout + ("" if check else done.stderr)
@@ -115,10 +116,10 @@ class Machine:
         """A manifest whose services are addressed in this namespace, and not in the one that examples are for."""
         return (EXAMPLES / file).read_text().replace(".default/", f".{self.namespace}/")
 
-    def wait_ready(self, name: str) -> None:
-        words = ("wait", "--for=condition=Ready", f"isvc/{name}", f"--timeout={DEADLINE:.0f}s")
-        said = self.kubectl(*words, check=False)
-        assert "condition met" in said, said + self.kubectl("describe", "isvc,pods")
+    def wait_ready(self, *names: str) -> None:
+        services = [f"isvc/{name}" for name in names]
+        said = self.kubectl("wait", "--for=condition=Ready", *services, f"--timeout={DEADLINE:.0f}s", check=False)
+        assert said.count("condition met") == len(names), said + self.kubectl("describe", "isvc,pods")
 
     def predict(self, name: str, body: str) -> Any:
         url = self.get("isvc", name)["status"]["url"]

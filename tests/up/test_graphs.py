@@ -30,7 +30,7 @@ def test_a_request_goes_through_every_kind_of_node(here):
 
 def test_payloads_are_logged_and_predictions_batched(here):
     here.apply(here.example("logger.yaml"))
-    here.kubectl("wait", "--for=condition=Ready", "isvc/event-sink", "isvc/logged-iris", "--timeout=120s")
+    here.wait_ready("event-sink", "logged-iris")
     url = here.get("isvc", "logged-iris")["status"]["url"] + "/v1/models/logged-iris:predict"
 
     def predict(times: int) -> list[dict]:

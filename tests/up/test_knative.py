@@ -159,7 +159,7 @@ def test_graphs_and_transformers_run_in_knative_mode(here):
 
 def test_payloads_are_logged_in_knative_mode(here):
     here.apply(in_knative_mode(here.example("logger.yaml")))
-    here.kubectl("wait", "--for=condition=Ready", "isvc/event-sink", "isvc/logged-iris", "--timeout=120s")
+    here.wait_ready("event-sink", "logged-iris")
     assert ask(predict_url(here, "logged-iris"))[0] == 200
 
     def logged() -> str:

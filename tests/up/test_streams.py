@@ -261,12 +261,13 @@ def test_the_python_client_executes_and_forwards(here):
     from kubernetes.stream import portforward, stream
 
     api = k8s.CoreV1Api(config.new_client_from_config(config_file=str(here.kubeconfig)))
-    command = ["sh", "-c", "read line; echo got $line; exit 7"]
+    command = ["sh", "-c", "read line; echo got $line; read line; exit 7"]
     streams = {"stdin": True, "stdout": True, "stderr": True, "tty": False}
     where = api.connect_get_namespaced_pod_exec
     within = stream(where, "web", here.namespace, command=command, _preload_content=False, **streams)
     within.write_stdin("this\n")
-    assert within.readline_stdout(timeout=30) == "got this"
+    assert within.readline_stdout(timeout=30) == "got this"  # which this client gives only while the stream is open
+    within.write_stdin("that\n")
     within.run_forever(timeout=30)
     assert within.returncode == 7
     ports = portforward(api.connect_get_namespaced_pod_portforward, "web", here.namespace, ports="8080")

@@ -137,7 +137,8 @@ def test_a_stateful_set_keeps_names_order_and_claims(here: Machine) -> None:
     ready = next(each for each in first["status"]["conditions"] if each["type"] == "Ready")
     assert ready["lastTransitionTime"] <= second["metadata"]["creationTimestamp"]
 
-    until(lambda: here.kubectl("exec", "db-1", "--", "cat", "/data/log") == "db-1\n", "what the first pod wrote")
+    cat = ("exec", "db-1", "--", "cat", "/data/log")
+    until(lambda: here.kubectl(*cat, check=False) == "db-1\n", "what the first pod wrote")
     here.kubectl("patch", "statefulset", "db", "-p", json.dumps(
         {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}},
                   "template": {"metadata": {"annotations": {"version": "2"}}}}}

@@ -89,7 +89,7 @@ def set_runtime_protocol(obj: Object) -> Object:
 
 
 def preset(name: str) -> Object:
-    shipped = next(each for each in shipped_presets() if each["metadata"]["name"] == name)
+    shipped = deep_copy(next(each for each in shipped_presets() if each["metadata"]["name"] == name))
     return {**shipped, "metadata": {**shipped["metadata"], "namespace": "kserve"}}
 
 
