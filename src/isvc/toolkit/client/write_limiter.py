@@ -27,7 +27,6 @@ class WriteLimiter:
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
         self._arrivals = count()
         self._timer: asyncio.Handle | None = None
-        self._rings = 0.0  # when the timer does; uvloop's cannot always say
 
     async def acquire(self, due: float) -> None:
         """Waits for a slot, until `due` at the latest if one of the reserved is free."""
@@ -77,12 +76,8 @@ class WriteLimiter:
         return None
 
     def _wake_after(self, seconds: float) -> None:
-        rings = self._now() + seconds
         if self._timer is not None:
-            if self._rings <= rings:
-                return
-            self._timer.cancel()
-        self._rings = rings
+            self._timer.cancel()  # no write that waits is due before the one that was looked at
         self._timer = asyncio.get_running_loop().call_later(seconds, self._wake)
 
     def _wake(self) -> None:
