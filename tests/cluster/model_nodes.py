@@ -33,6 +33,7 @@ from isvc.local.controllers import claims
 from isvc.local.controllers.jobs import controller as jobs
 from isvc.local.node.node import Node
 from isvc.local.node.processes.process import Reaper
+from isvc.local.node.programs.warm import WarmServers
 from isvc.serving.storage.uris import storage_key
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
@@ -51,9 +52,9 @@ PROGRAM = (sys.executable, "-P", "-c", "from isvc.programs.localmodel_node impor
 async def kubelet(client: Client, home: Path) -> AsyncIterator[None]:
     """Runs the pods of Jobs as processes."""
     cache, clock, reaper = Cache(client), SystemClock(), Reaper(home / "processes")
-    recorder = Recorder(client, "test", clock)
+    recorder, warm = Recorder(client, "test", clock), WarmServers(reaper)
     context = Context(client, cache, recorder, clock)
-    node = Node(client, cache, recorder, home, pki=home, reaper=reaper)
+    node = Node(client, cache, recorder, home, pki=home, reaper=reaper, warm=warm)
     controllers = [jobs.controller(context), claims.controller(context), _garbage_collector(context)]
     reaper.start()
     try:
@@ -61,6 +62,7 @@ async def kubelet(client: Client, home: Path) -> AsyncIterator[None]:
             node.open()
             yield
             await node.stop()
+            await warm.close()
     finally:
         reaper.stop()
 

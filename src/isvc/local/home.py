@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from isvc.wire.private_files import LONGEST_SOCKET, write_private
+from isvc.wire.private_files import fits_a_socket, write_private
 
 
 class AlreadyRunning(Exception):
@@ -61,8 +61,8 @@ class Home:
     @property
     def api_socket(self) -> str:
         """Where we reach the API server without TLS; nowhere, if the path would be too long for a socket."""
-        path = str(self.root.absolute() / "run" / "apiserver.sock")
-        return path if len(path.encode()) <= LONGEST_SOCKET else ""
+        path = self.root.absolute() / "run" / "apiserver.sock"
+        return str(path) if fits_a_socket(path) else ""
 
     @property
     def pki(self) -> Path:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import IO, Any, Final
 
-LONGEST_SOCKET: Final = 100  # characters of a socket's path that every kernel takes
+_LONGEST_SOCKET: Final = 100  # bytes of a socket's path that every kernel takes
 
 
 def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
@@ -28,3 +28,8 @@ def write_private(path: Path, content: bytes) -> None:
 
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def fits_a_socket(path: Path) -> bool:
+    """Returns whether a socket can be made at that path, if its folder is there."""
+    return len(os.fsencode(path)) <= _LONGEST_SOCKET

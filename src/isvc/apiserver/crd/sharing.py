@@ -1,4 +1,4 @@
-"""Definitions in a hundredth of the memory: the parts of a schema that are equal become one."""
+"""Definitions in little memory: the parts of a schema that are equal become one."""
 
 from __future__ import annotations
 

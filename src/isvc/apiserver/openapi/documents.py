@@ -45,7 +45,9 @@ def v3(descriptions: Sequence[Description], path: str) -> bytes | None:
     members = [each for each in descriptions if _path(each) == path]
     if not members:
         return None
-    schemas = share(_schemas(members, V3)) if any(each.custom for each in members) else _schemas(members, V3)
+    schemas = _schemas(members, V3)
+    if any(each.custom for each in members):
+        schemas = share(schemas)
     document = {"openapi": "3.0.0", "info": _INFO, "paths": _paths(members, V3), "components": {"schemas": schemas}}
     return orjson.dumps(document)
 

@@ -41,7 +41,7 @@ from isvc.local.gateway.traffic import Traffic, read_traffic
 from isvc.local.gateway.xds import XdsServer
 from isvc.local.node.processes.process import Reaper
 from isvc.toolkit.cache import Reader
-from isvc.wire.private_files import LONGEST_SOCKET
+from isvc.wire.private_files import fits_a_socket
 
 log = logging.getLogger("isvc.gateway")
 
@@ -184,7 +184,7 @@ class Gateway:
 
 def _private(folder: Path) -> Path:
     """Returns an empty folder for sockets that nobody else can open; elsewhere, if its path is too long for one."""
-    if len(str(folder / ADMIN_SOCKET)) > LONGEST_SOCKET:
+    if not fits_a_socket(folder / ADMIN_SOCKET):
         return Path(tempfile.mkdtemp(prefix="isvc-"))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)

@@ -60,11 +60,11 @@ class Node:
         *,
         pki: Path,
         reaper: Reaper,
+        warm: WarmServers,
         env: Mapping[str, str] | None = None,
         drain: Drain = _no_drain,
         simulate: bool = False,
         sandbox: Sandbox | None = None,
-        warm: WarmServers | None = None,
         own_logs: Mapping[tuple[str, str], Path] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -83,7 +83,7 @@ class Node:
             recorder=recorder,
             images=ImageTable(home / "images.yaml"),
             reaper=reaper,
-            warm=warm or WarmServers(reaper),
+            warm=warm,
             ports=Ports(),
             env={**(env or {}), **api_server_env(client.config.server)},
             drain=drain,
@@ -132,7 +132,6 @@ class Node:
         await asyncio.gather(*(worker.abandon(_GRACE_AT_STOP) for worker in workers))
         for task in list(self._ending):
             task.cancel()
-        await self._services.warm.close()
         await self.kubelet.stop()
 
     def open(self) -> None:

@@ -88,7 +88,7 @@ class Deployments:
         return [item for item in found if not is_being_deleted(item)]
 
     async def _progress(self, deployment: Object) -> tuple[bool, int]:
-        """Takes one step of the rollout; returns whether a new ReplicaSet was made, and its revision, if one is new."""
+        """Takes one step of the rollout; returns whether a ReplicaSet was made, and the revision if it may change."""
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
         limits = Limits.of(deployment)

@@ -248,7 +248,7 @@ class WarmServers:
         for spec in dig(pod, "spec", "containers"):
             with contextlib.suppress(UnknownImage, ImageTableError, OSError):  # reported when the container is to start
                 command = [*images.get(spec.get("image", "")).command, *(spec.get("args") or ())]
-                if sys.platform == "linux" and (framework := named_framework(command)):
+                if framework := named_framework(command):
                     (await self._start()).import_now(framework)
 
     async def _start(self) -> Zygote:
