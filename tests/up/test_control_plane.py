@@ -13,8 +13,8 @@ PLANES = ("kserve-controller-manager", "llminferenceservice-kserve-controller-ma
 @pytest.mark.parametrize("plane", PLANES)
 def test_managers_are_pods_with_logs(here: Machine, plane: str) -> None:
     of_manager = ("-n", "kserve", "-l", f"control-plane={plane}")
-    said = here.kubectl("wait", "--for=condition=Ready", "pod", *of_manager, "--timeout=30s")
-    assert "condition met" in said
+    wait = ("wait", "--for=condition=Ready", "pod", *of_manager, "--timeout=30s")  # which ends at once if there is none
+    until(lambda: "condition met" in here.kubectl(*wait, check=False), "the manager's pod")
     pods = json.loads(here.kubectl("get", "pods", *of_manager, "-o", "json"))["items"]
     assert [pod["status"]["phase"] for pod in pods] == ["Running"]
     until(lambda: "running: " in here.kubectl("logs", *of_manager, "-c", "manager", "--tail=-1"), "the manager's log")
