@@ -20,7 +20,7 @@ class FaultyProxy:
         self.cut_every: float | None = None
         self.expire_watches = False
         self.away = False
-        self.forbid = False
+        self.refusal = ""  # Forbidden or NotFound
         self.failing = 0
         self.cuts = 0
         self.lists = 0
@@ -97,9 +97,10 @@ class FaultyProxy:
             self.failing -= 1
             status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}
             return web.json_response({**status, "message": "the proxy was set to fail"}, status=500)
-        if self.forbid:
+        if self.refusal:
+            code = {"Forbidden": 403, "NotFound": 404}[self.refusal]
             return web.json_response(
-                {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}, status=403
+                {"kind": "Status", "status": "Failure", "reason": self.refusal, "code": code}, status=code
             )
         watching = "watch" in request.query
         if watching:

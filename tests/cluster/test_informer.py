@@ -184,27 +184,28 @@ async def test_no_busy_loop_while_the_server_is_away(cache, client, namespace, p
     await until(lambda: cache.get(CONFIG_MAPS, "after", namespace))
 
 
-async def test_a_server_that_refuses_for_a_while_empties_nothing(cache, client, namespace, proxy):
+@pytest.mark.parametrize("refusal", ["Forbidden", "NotFound"])
+async def test_a_server_that_refuses_for_a_while_empties_nothing(cache, client, namespace, proxy, refusal):
     await client.create(CONFIG_MAPS, config_map("stays", namespace))
     history = await follow(cache, namespace)
     await until(lambda: proxy.streaming)
-    proxy.forbid = True
+    proxy.refusal = refusal
     proxy.cut()
     asked = proxy.requests
     await until(lambda: proxy.requests > asked + 2)
     assert cache.get(CONFIG_MAPS, "stays", namespace)
-    proxy.forbid = False
+    proxy.refusal = ""
     await client.create(CONFIG_MAPS, config_map("comes", namespace))
     await until(lambda: "comes" in history.objects)
     assert history.reported == 2
 
 
 async def test_an_optional_kind_that_is_not_for_us_does_not_hold_up_the_others(cache, namespace, proxy):
-    proxy.forbid = True
+    proxy.refusal = "Forbidden"
     cache.declare("test", Read(SECRETS, namespace=namespace, optional=True))
     await fill(cache)
     assert not cache.serves(SECRETS)
-    proxy.forbid = False
+    proxy.refusal = ""
     await until(lambda: cache.serves(SECRETS))
 
 

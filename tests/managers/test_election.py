@@ -91,10 +91,10 @@ async def test_a_paused_leader_does_not_act_when_it_wakes(client, namespace, rep
     assert status == 1
     lines = [json.loads(line) for line in errors.splitlines()]
     assert all({"level", "ts", "logger", "msg"} <= line.keys() for line in lines)
-    assert (lines[-1]["level"], lines[-1]["msg"]) == (
-        "error",
-        f"leader_program ends: the lease {namespace}/leader was lost",
-    )
+    assert [(line["level"], line["msg"]) for line in lines[-2:]] == [
+        ("error", f"reconciles no more: the lease {namespace}/leader was lost"),
+        ("error", f"leader_program ends: the lease {namespace}/leader was lost"),
+    ]
     order = await writes(client, namespace)
     takeover = order.index("second")
     assert set(order[:takeover]) == {"first"}
@@ -152,6 +152,22 @@ async def test_others_wait_for_the_whole_lease_by_their_own_clock(client, namesp
     assert other.holds()
     assert not await holder._attempt(10)
     assert not holder.holds()
+
+
+async def test_who_took_the_lease_is_said(client, namespace, clock):
+    election = Election(client, "leader", namespace, identity="me", clock=clock)
+    await election.acquire()
+    holding = asyncio.create_task(election.hold())
+    await client.patch(LEASES, "leader", {"spec": {"holderIdentity": "thief"}}, namespace)
+
+    async def lost() -> bool:
+        if clock.sleepers:
+            clock.advance(2)
+        return holding.done()
+
+    await until(lost, "the lease is lost")
+    with pytest.raises(NotLeader, match=f"the lease {namespace}/leader was lost to thief"):
+        await holding
 
 
 async def test_a_lease_that_client_go_wrote_is_respected_and_kept_in_form(client, namespace, clock):

@@ -1,12 +1,11 @@
 """Says once what is wrong with the configuration, when it changes: in the log, and as a metric that alerts look at.
 
-Controllers and webhooks go on with the last good one and say nothing of it.
+Controllers and webhooks go on with the last good one and say nothing of it. Where there has been none they wait.
 """
 
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS
@@ -20,23 +19,30 @@ log = logging.getLogger(__name__)
 
 def watch_configuration(cache: Cache, metrics: Metrics, namespace: str) -> None:
     """Reports every change of the ConfigMap."""
-    cache.subscribe(CONFIG_MAPS, partial(report, metrics, namespace))
+    cache.subscribe(CONFIG_MAPS, Report(metrics, namespace))
 
 
-def report(metrics: Metrics, namespace: str, before: Object | None, after: Object | None) -> None:
-    if not settings_changed(namespace, before, after):
-        return
-    try:
-        if after is None:
-            raise ConfigError(CONFIG_MAP, "", f"is gone from namespace {namespace}")
-        Config.parse(after.get("data") or {})
-    except ConfigError as error:
-        metrics.configuration_valid.set(0)
-        log.error("%s; what was last good stays in force", error)
-        return
-    metrics.configuration_valid.set(1)
-    strange = unknown_keys(after.get("data") or {})
-    if strange:
-        log.warning("%s: nobody knows %s", CONFIG_MAP, ", ".join(strange))
-    elif before is not None:
-        log.info("%s changed, and is in force", CONFIG_MAP)
+class Report:
+    def __init__(self, metrics: Metrics, namespace: str) -> None:
+        self._metrics, self._namespace = metrics, namespace
+        self._in_force = False  # whether there has been a good one
+
+    def __call__(self, before: Object | None, after: Object | None) -> None:
+        if not settings_changed(self._namespace, before, after):
+            return
+        try:
+            if after is None:
+                raise ConfigError(CONFIG_MAP, "", f"is gone from namespace {self._namespace}")
+            Config.parse(after.get("data") or {})
+        except ConfigError as error:
+            self._metrics.configuration_valid.set(0)
+            meanwhile = "what was last good stays in force" if self._in_force else "nothing is done before it is mended"
+            log.error("%s; %s", error, meanwhile)
+            return
+        self._metrics.configuration_valid.set(1)
+        self._in_force = True
+        strange = unknown_keys(after.get("data") or {})
+        if strange:
+            log.warning("%s: nobody knows %s", CONFIG_MAP, ", ".join(strange))
+        elif before is not None:
+            log.info("%s changed, and is in force", CONFIG_MAP)

@@ -79,9 +79,14 @@ class Election:
                 assert self._renewed_at is not None
                 left = self._renewed_at + self._renew_seconds - self._clock.monotonic()
                 if left <= 0 or (not await self._attempt(left) and not self.holds()):
-                    raise NotLeader(f"the lease {self.namespace}/{self.name} was lost")
+                    raise NotLeader(f"the lease {self.namespace}/{self.name} was lost{self._to_another()}")
         finally:
             self.on_change(False)
+
+    def _to_another(self) -> str:
+        """Returns to whom the lease was lost, as far as that is known."""
+        holder = self._observed[0]
+        return f" to {holder}" if holder not in ("", self.identity) else ""
 
     async def release(self) -> None:
         """Lets another take over at once; we must have stopped acting."""

@@ -22,6 +22,7 @@ from isvc.toolkit.client.transport import Answered, Observer
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.controller import Controller
 from isvc.toolkit.election import Election
+from isvc.toolkit.failure import NotLeader
 from isvc.toolkit.metrics import ControllerMeter, Metrics
 from isvc.toolkit.probes import Probes, Protection
 from isvc.toolkit.reconciling import note_answer
@@ -117,6 +118,9 @@ class Manager:
             self.ready = True
             try:
                 await self._lead()
+            except NotLeader as error:
+                log.error("reconciles no more: %s", error)
+                raise
             finally:
                 self.ready = False
                 if self._shutdown_delay:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from isvc.kube.objects import Object
-from isvc.programs.configuration import report
+from isvc.programs.configuration import Report
 from isvc.toolkit.metrics import Metrics
 
 
@@ -17,7 +15,7 @@ def config(name: str = "inferenceservice-config", **data: str) -> Object:
 
 def test_a_change_is_reported_once_and_counted_as_good_or_bad(caplog: pytest.LogCaptureFixture) -> None:
     metrics = Metrics()
-    change = partial(report, metrics, "kserve")
+    change = Report(metrics, "kserve")
     good, bad, strange = config(agent="{}"), config(agent="{"), config(agent="{}", agnet="{}")
 
     def valid() -> float | None:
@@ -32,9 +30,17 @@ def test_a_change_is_reported_once_and_counted_as_good_or_bad(caplog: pytest.Log
     assert valid() == 0
     (line,) = caplog.messages
     assert line.startswith("inferenceservice-config: agent is not JSON")
+    assert line.endswith("; what was last good stays in force")
     change(bad, strange)
     assert valid() == 1
     assert caplog.messages[1:] == ["inferenceservice-config: nobody knows agnet"]
     change(strange, None)
     assert valid() == 0
     assert "is gone" in caplog.messages[-1]
+
+
+def test_a_manager_that_has_never_had_a_good_one_does_not_say_so(caplog: pytest.LogCaptureFixture) -> None:
+    change = Report(Metrics(), "kserve")
+    change(None, config(agent="{"))
+    change(config(agent="{"), config(agent="["))
+    assert [line.rpartition("; ")[2] for line in caplog.messages] == ["nothing is done before it is mended"] * 2

@@ -2,7 +2,8 @@
 
 A broken watch resumes where it stopped; one that is too old is listed again, and what vanished meanwhile is reported as
 deleted. While the server is away attempts back off. An optional kind whose CRD is missing is empty, and is looked for
-again when the CRDs change.
+again when the CRDs change. Of any other kind a server that says it does not exist empties nothing: a proxy may say so,
+and whoever removes its CRD has its objects deleted first.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class Informer:
                 await self._watch()
             except NotFound as error:
                 problem = error
-                if self._handle_missing():
+                if self.read.optional:
+                    self._handle_missing()
                     await self._until_nudged()
                     continue
             except Exception as error:
@@ -185,15 +187,13 @@ class Informer:
         elif number > self.store.version(event.key):
             self._put(event.object, number)
 
-    def _handle_missing(self) -> bool:
-        """Notes that the server does not have the kind (any more). Returns True if that is fine: it is optional."""
+    def _handle_missing(self) -> None:
+        """Notes that the server does not have the kind, (any more), which is optional."""
         for key in list(self.store):
             self._remove(key)
         self.synced = False
         self._version = ""
-        if self.read.optional:
-            self._settled.set()
-        return self.read.optional
+        self._settled.set()
 
     async def _until_nudged(self) -> None:
         self._nudge.clear()

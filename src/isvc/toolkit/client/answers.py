@@ -12,7 +12,7 @@ import logging
 import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -50,7 +50,7 @@ class WatchEvent(NamedTuple):
 
 
 class _Line(msgspec.Struct, gc=False):
-    type: str
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
     object: msgspec.Raw
 
 

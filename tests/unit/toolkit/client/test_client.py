@@ -223,9 +223,18 @@ async def test_a_watch_ends_where_the_server_ends_it(script):
     assert script.requests[0].query["resourceVersion"] == "1"
 
 
-@pytest.mark.parametrize("obj", [b"[]", b"{}", b'{"metadata":{"name":"a"}}', b'{"metadata":{"resourceVersion":2}}'])
-async def test_an_event_without_an_object_and_its_version_is_a_broken_watch(script, obj):
-    script.will(streamed(b'{"type":"ADDED","object":' + obj + b"}\n"))
+@pytest.mark.parametrize(
+    ("kind", "obj"),
+    [
+        (b"ADDED", b"[]"),
+        (b"ADDED", b"{}"),
+        (b"ADDED", b'{"metadata":{"name":"a"}}'),
+        (b"ADDED", b'{"metadata":{"resourceVersion":2}}'),
+        (b"RENAMED", b'{"metadata":{"name":"a","resourceVersion":"2"}}'),
+    ],
+)
+async def test_an_event_of_no_kind_or_without_an_object_and_its_version_is_a_broken_watch(script, kind, obj):
+    script.will(streamed(b'{"type":"' + kind + b'","object":' + obj + b"}\n"))
     async with Client.connect(script.config()) as client:
         with pytest.raises(Unreachable, match="did not answer as an API server does"):
             await seen(client)
