@@ -18,8 +18,9 @@ def test_a_request_goes_through_every_kind_of_node(here):
     here.apply(here.example("graph.yaml"))
     here.kubectl("wait", "--for=condition=Ready", "ig/flowers-graph", "--timeout=120s")
     url = here.get("ig", "flowers-graph")["status"]["url"]
-    port = url.rpartition(":")[2]
-    for address in (url, f"http://localhost:{port}/serving/{here.namespace}/flowers-graph"):
+    gateway, path = url.split("/serving/", 1)
+    assert path == f"{here.namespace}/flowers-graph"
+    for address in (url, gateway.replace("localhost", f"flowers-graph-{here.namespace}.localhost")):
         assert post(here, address, {"instances": [ROW]}) == {"predictions": ["versicolor"]}
     compared = post(here, url, {"instances": [ROW], "compare": True})
     assert compared == {"a": {"predictions": [1]}, "b": {"predictions": [1]}}

@@ -30,6 +30,8 @@ class IngressSettings(Protocol):
     @property
     def path_template(self) -> str: ...
     @property
+    def has_path_urls(self) -> bool: ...
+    @property
     def additional_ingress_domains(self) -> Sequence[str] | None: ...
     @property
     def disable_ingress_creation(self) -> bool: ...
@@ -145,6 +147,14 @@ def url_path(name: str, namespace: str, settings: IngressSettings) -> str:
     if not path.startswith("/"):
         raise Refused(f'invalid url "{path}": invalid URI for request')
     return parts.path
+
+
+def public_place(name: str, owner: Object, settings: IngressSettings) -> str:
+    """Returns what follows the scheme in the URL of a service or graph: its host, or a shared one with a path."""
+    host = domain_name(name, owner, settings)
+    if settings.has_path_urls and not is_hidden(owner, settings):
+        return settings.ingress_domain + url_path(name, namespace_of(owner), settings).removesuffix("/")
+    return host
 
 
 def service_host(name: str, namespace: str) -> str:

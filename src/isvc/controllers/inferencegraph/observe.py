@@ -64,7 +64,7 @@ class Observed(engine.Observed):
     @property
     def url(self) -> str:
         """Where a graph that runs as a Deployment is reached."""
-        return f"http://{hosts.domain_name(self.name, self.raw, self.config.ingress)}"
+        return f"http://{hosts.public_place(self.name, self.raw, self.config.ingress)}"
 
 
 class Observer:

@@ -17,6 +17,7 @@ from isvc.serving.config import CONFIG_MAP
 _CALL_FAILED = re.compile(r'failed calling webhook "([^"]+)"')
 _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request')
 _OUR_WEBHOOKS = ".kserve-webhook-server."
+_ABOVE_LIMIT = re.compile(r"\.resources\.requests: .* must be less than or equal to (\S+) limit of ([^\s,\]]+)")
 _QUOTA = re.compile(r"exceeded quota: (\S+?),")
 
 
@@ -84,6 +85,9 @@ def refusal(what: str, message: str) -> Finding:
     if found := _QUOTA.search(message):
         remedy = f"ask for less, remove something else, or raise ResourceQuota {found[1]}"
         return Finding("QuotaExceeded", f"{what}, because ResourceQuota {found[1]} is used up: {message}", remedy)
+    if found := _ABOVE_LIMIT.search(message):
+        remedy = f"set resources.requests.{found[1]} of the service, too: what it leaves out is that of its runtime"
+        return Finding("ChildRefused", f"{what}: {message}", f"{remedy}; or raise the limit of {found[2]}")
     return Finding("ChildRefused", f"{what}: {message}", "change the service so that the API server accepts it")
 
 

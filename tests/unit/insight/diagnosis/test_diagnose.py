@@ -237,6 +237,15 @@ def test_refusals_are_told_apart(message: str, cause: str):
     assert finding.remedy
 
 
+def test_who_sets_a_limit_alone_is_told_of_the_request():
+    """It comes from the runtime, so that nothing of it is in what the user wrote."""
+    field = "spec.template.spec.containers[0].resources.requests"
+    refused = f'{field}: Invalid value: "2Gi": must be less than or equal to memory limit of 1Gi'
+    evidence = Evidence(service(NOT_READY), refused={"Deployment d": refused})
+    remedy = "set resources.requests.memory of the service, too: what it leaves out is that of its runtime"
+    assert diagnose(evidence)[0].remedy == f"{remedy}; or raise the limit of 1Gi"
+
+
 def test_an_autoscaler_without_metrics_is_no_cause_while_a_model_is_downloaded():
     running = {"name": "storage-initializer", "state": {"running": {"startedAt": "now"}}}
     loading = {**pod("a"), "spec": {"initContainers": [{"name": "storage-initializer", "args": ["gs://models/iris"]}]}}

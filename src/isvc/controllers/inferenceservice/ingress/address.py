@@ -9,7 +9,7 @@ from isvc.engine.outcome import Outcome
 from isvc.kube.objects import dig, name_of
 from isvc.kube.resource import SERVICES
 from isvc.serving import names
-from isvc.serving.hosts import domain_name, is_hidden, service_host, url_path
+from isvc.serving.hosts import public_place, service_host
 from isvc.serving.workload.service import http_target_port
 
 
@@ -39,7 +39,4 @@ def _internal_host(observed: Observed, planned: Planned, outcome: Outcome) -> st
 
 def _public_url(observed: Observed, planned: Planned) -> str:
     settings = observed.config.ingress
-    place = domain_name(observed.name, planned.service, settings)
-    if settings.has_path_urls and not is_hidden(planned.service, settings):
-        place = settings.ingress_domain + url_path(observed.name, observed.namespace, settings).removesuffix("/")
-    return f"{settings.url_scheme}://{place}"
+    return f"{settings.url_scheme}://{public_place(observed.name, planned.service, settings)}"

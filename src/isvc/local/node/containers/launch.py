@@ -128,7 +128,8 @@ def _conveniences(spec: Object, context: PodContext, translation: Translation) -
     if PULLER in annotations_of(context.pod):
         env["ISVC_MULTI_MODEL"] = "true"  # the agent brings the models
     if cpus := dig(spec, "resources", "limits", "cpu"):
-        threads = str(max(1, -int(-float(Quantity.parse(cpus)) // 1)))
+        limit = -int(-float(Quantity.parse(cpus)) // 1)
+        threads = str(max(1, min(limit, os.cpu_count() or 1)))  # a manifest may be for a larger machine
         env |= {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
     return env
 

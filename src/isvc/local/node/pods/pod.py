@@ -103,14 +103,14 @@ class PodWorker:
     # -- what the node calls ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._writer = asyncio.create_task(self._guard(self._write_status()), name=f"status of pod {self._title}")
+        self._writer = self._begin("status of pod", self._write_status())
         if is_lost(self.pod):
             lose(self.pod, self._init_states, self._main_states, self._now())
             self._touch()
             return
         if dig(self.pod, "status", "containerStatuses"):
             self._touch()  # it ran before this node was started: what was ready then is not now
-        self._life = asyncio.create_task(self._guard(self._keep_alive()), name=f"pod {self._title}")
+        self._life = self._begin("pod", self._keep_alive())
 
     def update(self, pod: Object) -> None:
         self.pod = pod
@@ -129,7 +129,7 @@ class PodWorker:
     def terminate(self) -> asyncio.Task[None]:
         """Ends a pod that is being deleted: drains, stops, then reports to the API server that it is gone."""
         if self._end is None:
-            self._end = asyncio.create_task(self._guard(self._terminate()), name=f"end of pod {self._title}")
+            self._end = self._begin("end of pod", self._until_possible(self._terminate))
         return self._end
 
     async def abandon(self, grace: float) -> None:
@@ -316,16 +316,9 @@ class PodWorker:
         await asyncio.gather(*(container.stop(grace) for container in self.containers))
 
     async def _cancel(self) -> None:
-        everything = (
-            self._life,
-            self._writer,
-            self._end,
-            self._events.telling,
-            self._renewal,
-            *self._sidecars,
-            *self._ephemeral.tasks,
-        )
-        tasks = [task for task in everything if task is not None and task is not asyncio.current_task()]
+        parts = (self._life, self._writer, self._end, self._events.telling, self._renewal)
+        others = (*parts, *self._sidecars, *self._ephemeral.tasks)
+        tasks = [task for task in others if task is not None and task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -357,12 +350,15 @@ class PodWorker:
     async def _write_status(self) -> None:
         while True:
             await self._dirty.wait()
-            self._dirty.clear()
-            known = {**self.pod, "status": self._written} if self._written else self.pod
-            status = self._status(known)
-            if status == self._written:
-                continue
-            await self._until_possible(lambda report=status: self._put(report))  # type: ignore[misc]
+            await self._until_possible(self._report)
+
+    async def _report(self) -> None:
+        """Writes the status that the pod has by now, if it is another than the last one."""
+        self._dirty.clear()
+        known = {**self.pod, "status": self._written} if self._written else self.pod
+        status = self._status(known)
+        if status != self._written:
+            await self._put(status)
 
     async def _put(self, status: Object) -> None:
         patch = {"metadata": {"uid": uid_of(self.pod)}, "status": status}
@@ -371,8 +367,8 @@ class PodWorker:
         self._written = status
 
     async def _until_possible(self, attempt: Callable[[], Awaitable[Any]]) -> None:
-        """Tries until the API server accepts it; NotFound is raised: the pod is gone."""
-        pause = 0.05
+        """Tries until the API server accepts it, and a bug of ours is over; NotFound is raised: the pod is gone."""
+        pause, longest = 0.05, 5.0
         while True:
             try:
                 await attempt()
@@ -380,18 +376,22 @@ class PodWorker:
                 raise
             except (ApiError, ClusterError) as error:
                 log.debug("pod %s: %s", self._title, error)
-                await self._node.clock.sleep(pause)
-                pause = min(pause * 2, 5.0)
+            except Exception:
+                log.exception("pod %s", self._title)
+                longest = _LONGEST_RETRY
             else:
                 return
+            await self._node.clock.sleep(pause)
+            pause = min(pause * 2, longest)
 
-    async def _guard(self, part: Awaitable[None]) -> None:
-        try:
-            await part
-        except NotFound:
-            log.debug("pod %s is gone", self._title)
-        except Exception:
-            log.exception("pod %s", self._title)
+    def _begin(self, name: str, part: Awaitable[None]) -> asyncio.Task[None]:
+        """Starts what goes on until it is done, or the pod is gone."""
+
+        async def run() -> None:
+            with contextlib.suppress(NotFound):
+                await part
+
+        return asyncio.create_task(run(), name=f"{name} {self._title}")
 
     @property
     def _title(self) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -46,6 +47,12 @@ def test_references_are_expanded_once_with_what_the_process_sees(tmp_path):
     started = launched(tmp_path, spec, Program(("mine", "{port}", "$(PORT)")))
     assert started.command == ["mine", "20001", "$(PORT)", f"{models}/m", "$(PORT)", "$$", "$(NONE)"]
     assert (started.env["PORT"], started.env["DIR"]) == ("20001", models)
+
+
+@pytest.mark.parametrize(("cpus", "threads"), [("100m", 1), ("1", 1), (1e30, os.cpu_count()), ("-1", 1)])
+def test_threads_follow_the_limit_as_far_as_there_are_cores(tmp_path, cpus, threads):
+    started = launched(tmp_path, {"command": ["serve"], "resources": {"limits": {"cpu": cpus}}})
+    assert started.env["OMP_NUM_THREADS"] == started.env["OPENBLAS_NUM_THREADS"] == str(threads)
 
 
 def test_the_last_words_go_where_the_node_reads_them(tmp_path):

@@ -1,0 +1,93 @@
+"""The worker of a pod on a laptop's node: a bug of ours ends neither its life nor its reports."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+from tests.manual_clock import ManualClock
+from tests.waiting import until
+
+from isvc.kube.objects import dig
+from isvc.kube.resource import PODS
+from isvc.local.node.node import NODE_NAME
+from isvc.local.node.pods.pod import NodeServices, PodWorker
+from isvc.local.node.pods.ports import Ports
+from isvc.local.node.processes.process import Reaper
+from isvc.local.node.programs.images import ImageTable
+from isvc.local.node.programs.warm import WarmServers
+from isvc.toolkit.client import Client
+from isvc.toolkit.recorder import Recorder
+
+
+class FaultyClock(ManualClock):
+    """One that does not know the time of day, so that no part of the worker comes to its end."""
+
+    is_broken = False
+
+    def now(self) -> datetime:
+        if self.is_broken:
+            raise OverflowError("date value out of range")
+        return super().now()
+
+
+def services(client: Client, clock: ManualClock, home: Path) -> NodeServices:
+    async def drain(ports: list[int], seconds: float) -> None:
+        clock.now()
+
+    reaper = Reaper(home / "processes")
+    return NodeServices(
+        name=NODE_NAME,
+        home=home,
+        client=client,
+        clock=clock,
+        recorder=Recorder(client, "test", clock),
+        images=ImageTable(home / "images.yaml"),
+        reaper=reaper,
+        warm=WarmServers(reaper),
+        ports=Ports(),
+        env={},
+        drain=drain,
+        opened=asyncio.Event(),
+        simulate=True,
+    )
+
+
+async def test_what_failed_is_tried_again(client, namespace, tmp_path, caplog):
+    spec = {"containers": [{"name": "server", "image": "example.com/no-program-here"}]}
+    metadata = {"name": "life", "namespace": namespace}
+    pod = await client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    clock = FaultyClock()
+    node = services(client, clock, tmp_path)
+    worker = PodWorker(pod, node)
+
+    async def is_running() -> bool:
+        clock.advance(60)
+        worker.update(stored := await client.get(PODS, "life", namespace))
+        return dig(stored, "status", "phase") == "Running"
+
+    async def is_gone() -> bool:
+        clock.advance(60)
+        return not (await client.list(PODS, namespace)).items
+
+    async def fail(times: int) -> None:
+        """Lets the worker fail so many times."""
+        caplog.clear()
+        clock.is_broken = True
+        await until(lambda: has_failed(times))
+        clock.is_broken = False
+
+    def has_failed(times: int) -> bool:
+        clock.advance(60)
+        return len(caplog.records) >= times
+
+    node.opened.set()
+    worker.start()
+    await fail(times=3)  # of the life and the status, at least
+    await until(is_running)
+    await client.delete(PODS, "life", namespace)
+    worker.update(await client.get(PODS, "life", namespace))
+    await fail(times=2)
+    await until(is_gone)
+    await worker.vanish()
