@@ -12,7 +12,8 @@ from tests.waiting import until
 from isvc.kube.objects import dig
 from isvc.kube.resource import PODS
 from isvc.local.node.node import NODE_NAME
-from isvc.local.node.pods.pod import NodeServices, PodWorker
+from isvc.local.node.pods.node_services import NodeServices
+from isvc.local.node.pods.pod import PodWorker
 from isvc.local.node.pods.ports import Ports
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.images import ImageTable

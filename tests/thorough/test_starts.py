@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import shutil
 import signal
 import socket
+import subprocess
 from functools import partial
 
 import pytest
-from tests.up.machine import Machine, machine, strange_pod, until
+from tests.up.machine import ANY_PORTS, ISVC, Machine, machine, strange_pod, until
 
 
 @pytest.fixture
@@ -48,6 +52,33 @@ def test_it_can_be_stopped_while_it_starts(here):
         until(lambda: here.processes() == [], "all processes to end")
         assert not has_printed(here, "Traceback")
     here.start()
+
+
+def test_it_ends_with_its_terminal_as_by_a_signal_unless_that_is_ignored(here):
+    terminal, its_side = pty.openpty()
+    own_terminal = ("setsid", "--ctty")  # which is that of the standard input
+    command = [*own_terminal, *ISVC, "up", *ANY_PORTS, "--no-warm-up"]
+    here.process = subprocess.Popen(command, env=here.env, stdin=its_side, stdout=its_side, stderr=its_side)
+    os.close(its_side)
+    shown = b""
+    while b"iris-input.json" not in shown:  # the last word
+        shown += os.read(terminal, 4096)
+    os.close(terminal)
+    assert here.process.wait(60) == 0
+    here.start(prefix=("nohup",))
+    here.process.send_signal(signal.SIGHUP)
+    here.apply(strange_pod())
+    until(lambda: here.get("pod", "strange")["status"].get("containerStatuses"), "the node to go on")
+
+
+def test_the_first_service_waits_for_its_model(here):
+    """The examples' models are made after the start: nobody is told meanwhile that they are missing."""
+    shutil.rmtree(here.claim)
+    here.start()
+    here.apply(here.example("iris.yaml"))
+    waited = here.isvc("wait", "iris")
+    assert waited.returncode == 0, waited.stderr
+    assert "there is no iris" not in here.kubectl("get", "events")
 
 
 def test_bytecode_is_kept_whatever_the_shell_wants(here, tmp_path):

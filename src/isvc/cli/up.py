@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import shlex
@@ -151,7 +152,10 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
     stack = Stack(home, choices, _progress)
     this, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert this is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
+    ends = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # by `nohup`: then it outlives its terminal
+        ends.append(signal.SIGHUP)
+    for number in ends:
         loop.add_signal_handler(number, this.cancel)
     try:
         running = await stack.start(dashboard[1].entrance.link if dashboard else "")
@@ -161,7 +165,7 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
         _next_steps(home, running)
         printer = StatusPrinter(click.echo, stack.causes.state_of, SystemClock())
         stack.follow(printer.changed)
-        background = [asyncio.create_task(printer.run()), asyncio.create_task(_train(home))]
+        background = [asyncio.create_task(printer.run()), _begin_training(home, stack)]
         if dashboard:
             background.append(asyncio.create_task(_start_dashboard(stack, *dashboard)))
         settle_memory()
@@ -171,13 +175,14 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
             for task in background:
                 task.cancel()
     except asyncio.CancelledError:
-        click.echo("\nstopping")
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            click.echo("\nstopping")
         return 0
     except (DidNotStart, PortBusy, ClusterError, ApiError, OSError) as error:
         click.echo(f"isvc up: {error}", err=True)
         return 1
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):  # it is stopping, which takes seconds at most
+        for number in ends:  # it is stopping, which takes seconds at most
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)  # to the very end, when neither loop nor interpreter listen
         this.uncancel()
@@ -207,11 +212,19 @@ async def _first_visit(sockets: Sequence[socket.socket]) -> None:
             loop.remove_reader(each.fileno())
 
 
-async def _train(home: Home) -> None:
-    """Makes the models of the examples where they are missing, in a program of its own."""
-    from isvc.local.examples import folder, missing
+def _begin_training(home: Home, stack: Stack) -> asyncio.Task[None]:
+    """Makes the models of the examples where they are missing; whoever needs one waits for it."""
+    from isvc.local.examples import folder
 
-    models = folder(home.claims)
+    training = asyncio.create_task(_train(models := folder(home.claims)))
+    stack.node.expect_files(models, training)
+    return training
+
+
+async def _train(models: Path) -> None:
+    """Makes them in a program of its own."""
+    from isvc.local.examples import missing
+
     if not missing(models):
         return
     process = await asyncio.create_subprocess_exec(

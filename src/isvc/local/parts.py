@@ -142,7 +142,7 @@ class Local:
             certificates=Certificates(home.tls, clock.now) if ports.tls else None,
         )
         Watcher(self.cache, self.gateway, ports.gateway)
-        self._node = Node(
+        self.node = Node(
             client,
             self.cache,
             recorder,
@@ -178,16 +178,16 @@ class Local:
 
     async def start(self) -> None:
         await self.gateway.start()
-        await self._node.start()
+        await self.node.start()
 
     async def stop(self) -> None:
         await self._control_plane.stop()
-        await self._node.stop()
+        await self.node.stop()
         await self.gateway.close()
         await self._prometheus.close()
 
     def open(self) -> None:
-        self._node.open()
+        self.node.open()
         self._control_plane.start()
 
     async def _drain(self, ports: list[int], seconds: float) -> None:

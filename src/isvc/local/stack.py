@@ -27,6 +27,7 @@ from isvc.local.node.programs.warm import WarmServers
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
     from isvc.local.causes import Causes
+    from isvc.local.node.node import Node
     from isvc.programs.program import Program
     from isvc.toolkit.client import Client
     from isvc.toolkit.manager import Manager
@@ -58,6 +59,7 @@ class Stack:
         self._children: list[ApiServer | Child] = [self._api_server]
         self.client: Client  # when it has started
         self.causes: Causes  # likewise
+        self.node: Node
         self._began = self._mark = time.perf_counter()
 
     async def start(self, dashboard: str = "") -> Running:
@@ -93,7 +95,7 @@ class Stack:
         await local.start()  # Envoy starts on another core, while this one installs
         await parts.install(client, gateway_port, parts.conversions(ports, authority))
         self._report_progress("kinds, runtimes, configuration")
-        self.causes = local.causes
+        self.causes, self.node = local.causes, local.node
         self._children.append(local.gateway.envoy.child)
         local.gateway.envoy.child.on_restart = self._report_restart
         self._managers = [

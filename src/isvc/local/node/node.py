@@ -22,7 +22,8 @@ from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.kubelet_api.server import Kubelet
 from isvc.local.node.kubelet_api.summary import summary
 from isvc.local.node.pods.ephemeral import refuse_in_ended
-from isvc.local.node.pods.pod import Drain, NodeServices, PodWorker
+from isvc.local.node.pods.node_services import Drain, NodeServices
+from isvc.local.node.pods.pod import PodWorker
 from isvc.local.node.pods.ports import Ports
 from isvc.local.node.processes.logs import log_file
 from isvc.local.node.processes.process import Reaper
@@ -138,6 +139,11 @@ class Node:
         """Lets pods start, now that all else has: fifty model servers at once leave it no time."""
         self._forget_folders()
         self._services.opened.set()
+
+    def expect_files(self, folder: Path, filling: asyncio.Task[None]) -> None:
+        """Has pods whose claim is this folder wait for the task that fills it."""
+        self._services.filling[folder] = filling
+        filling.add_done_callback(lambda _: self._services.filling.pop(folder))
 
     def _forget_folders(self) -> None:
         """Removes folders of pods that no longer exist, which only a cache in step with the API server shows."""

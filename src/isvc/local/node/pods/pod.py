@@ -10,9 +10,7 @@ import asyncio
 import contextlib
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from isvc.kube.errors import ApiError, NotFound
@@ -29,53 +27,26 @@ from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.containers.container import Container, describe_os_error
 from isvc.local.node.containers.launch import PodContext
-from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.containers.translate import container_ports
 from isvc.local.node.environment import Missing
 from isvc.local.node.pods.ephemeral import NONE_RUNS, EphemeralContainers
 from isvc.local.node.pods.events import LACKING, PodEvents
 from isvc.local.node.pods.first_states import first_states, is_lost, lose, pretend
 from isvc.local.node.pods.lacking import missing_here
-from isvc.local.node.pods.ports import Ports, bind
+from isvc.local.node.pods.node_services import NodeServices
+from isvc.local.node.pods.ports import bind
 from isvc.local.node.pods.status import pod_status
-from isvc.local.node.processes.process import Reaper
-from isvc.local.node.programs.images import ImageTable
-from isvc.local.node.programs.warm import WarmServers
 from isvc.local.node.volumes import folders
 from isvc.local.node.volumes.files import exists, files_of, require_claims
 from isvc.local.node.volumes.images import fetch_images
-from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, timestamp, until
+from isvc.toolkit.clock import timestamp, until
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.recorder import Recorder
 
 log = logging.getLogger("isvc.node")
 
 _GRACE = 30.0
-_RETRY, _LONGEST_RETRY = 2.0, 60.0
+_SHORTEST_RETRY, _RETRY, _LONGEST_RETRY = 0.1, 2.0, 60.0
 _END = 2.0  # of the grace period, what is kept for the processes to end in
-
-Drain = Callable[[list[int], float], Awaitable[None]]  # local ports, at most so many seconds
-
-
-@dataclass(frozen=True, slots=True)
-class NodeServices:
-    """What a worker needs of its node."""
-
-    name: str
-    home: Path
-    client: Client
-    clock: Clock
-    recorder: Recorder
-    images: ImageTable
-    reaper: Reaper
-    warm: WarmServers
-    ports: Ports
-    env: Mapping[str, str]
-    drain: Drain
-    opened: asyncio.Event  # processes may be started
-    simulate: bool = False
-    sandbox: Sandbox | None = None
 
 
 class PodWorker:
@@ -233,6 +204,10 @@ class PodWorker:
 
     async def _prepare(self) -> PodContext:
         """Fills volumes and looks everything up, again until what is missing is there."""
+        pause = _SHORTEST_RETRY
+        place = self._node.home / "volumes" / namespace_of(self.pod)
+        if under_way := [task for name in folders.claims(self.pod) if (task := self._node.filling.get(place / name))]:
+            await asyncio.wait(under_way)
         while True:
             try:
                 files = await files_of(self.pod, self._node.client, self._node.home / "disk", self._node.name)
@@ -246,7 +221,8 @@ class PodWorker:
                 self._event("Warning", "FailedMount", why)
             except (ApiError, ClusterError) as error:
                 log.debug("pod %s: %s", self._title, error)
-            await self._node.clock.sleep(_RETRY)
+            await self._node.clock.sleep(pause)
+            pause = min(pause * 2, _RETRY)
         self._renew_tokens(files)
         node = self._node
         return PodContext(
