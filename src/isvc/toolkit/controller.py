@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 Mapper = Callable[[Object], Iterable[Key]]
 Predicate = Callable[[Object | None, Object | None], bool]
 ChangeMapper = Callable[[Object | None, Object | None], Iterable[Key]]
+Delay = Callable[[Key], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,9 @@ def spec_changed(before: Object | None, after: Object | None) -> bool:
 class Watch:
     """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees.
 
-    `on_change` takes the place of both where the keys depend on what changed. With `delay`, changes that come within
-    so many seconds are reconciled together. Without `past`, `to` is asked about an object as it is now alone.
+    `on_change` takes the place of both where the keys depend on what changed. With `delay`, which may depend on the
+    key, changes that come within so many seconds are reconciled together. Without `past`, `to` is asked about an object
+    as it is now alone.
     """
 
     resource: Resource
@@ -81,7 +83,7 @@ class Watch:
     when: Predicate | None = None
     optional: bool = False
     on_change: ChangeMapper | None = None
-    delay: float = 0.0
+    delay: float | Delay = 0.0
     past: bool = True
 
     @property
@@ -171,7 +173,8 @@ class Controller:
                 if key in self._heard:  # decided when the reconcile is over: its own write, or another's
                     self._heard[key].add(resource_version_of(after) if after else "")
                 else:
-                    self.queue.add_after(key, watch.delay, lapses=True)
+                    seconds = watch.delay(key) if callable(watch.delay) else watch.delay
+                    self.queue.add_after(key, seconds, lapses=True)
 
         return enqueue
 

@@ -12,6 +12,7 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Hashable
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from isvc.toolkit.clock import Clock, SystemClock
@@ -45,7 +46,7 @@ class Queue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}  # the earliest time of each key in _later
-        self._lapsing: set[K] = set()  # those that need not come then, if they are worked before
+        self._lapsing: dict[K, float] = {}  # the same of those that need not come, if they are worked before
         self._order = 0
         self._wake: asyncio.TimerHandle | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
@@ -81,13 +82,10 @@ class Queue(Generic[K]):
         if seconds <= 0:
             return self.add(key)
         due = self._clock.monotonic() + seconds
-        if not lapses:
-            self._lapsing.discard(key)
-        elif key not in self._due:
-            self._lapsing.add(key)
-        if self.closed or due >= self._due.get(key, float("inf")):
+        earliest = min(self._due.get(key, inf), self._lapsing.get(key, inf) if lapses else inf)
+        if self.closed or due >= earliest:
             return None
-        self._due[key] = due
+        (self._lapsing if lapses else self._due)[key] = due
         self._order += 1
         heapq.heappush(self._later, (due, self._order, key))
         return self._set_timer()
@@ -126,9 +124,7 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         since = self._dirty.pop(key)
         self._working[key] = now
-        if key in self._lapsing:
-            self._lapsing.discard(key)
-            self._due.pop(key, None)
+        self._lapsing.pop(key, None)
         if self._meter:
             self._meter.observe_take(now - since, len(self._ready))
         return key
@@ -158,10 +154,10 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)
-            if self._due.get(key) == due:  # else an earlier one has replaced it, or it has lapsed
-                del self._due[key]
-                self._lapsing.discard(key)
-                self.add(key)
+            for waiting in (self._due, self._lapsing):
+                if waiting.get(key) == due:  # else an earlier one has replaced it, or it has lapsed
+                    del waiting[key]
+                    self.add(key)
         self._set_timer()
 
     def _push(self, key: K) -> None:

@@ -126,6 +126,17 @@ async def test_a_delay_that_does_not_lapse_is_kept_beside_one_that_does(queue, c
     assert len(queue) == 1
 
 
+async def test_a_delay_that_lapses_does_so_beside_a_longer_one_that_does_not(queue, clock):
+    queue.add_after("a", 100)
+    queue.add_after("a", 10, lapses=True)
+    queue.add("a")
+    queue.done(await queue.take())
+    pass_time(queue, clock, 10)
+    assert not len(queue)
+    pass_time(queue, clock, 90)
+    assert len(queue) == 1
+
+
 async def test_no_delay_is_an_immediate_add(queue):
     queue.add_after("a", 0)
     assert len(queue) == 1

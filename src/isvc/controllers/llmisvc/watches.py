@@ -10,6 +10,7 @@ from isvc.api.annotations import WAKE_ON_REQUEST
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.controllers.llmisvc.kind import make_kind
 from isvc.controllers.llmisvc.observe import POD_INDEX, service_of_pod
+from isvc.controllers.llmisvc.pending import delay_by_children
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import (
     GROUP_INDEX,
@@ -59,7 +60,6 @@ from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_ch
 from isvc.toolkit.reads import Read
 
 WORKERS: Final = 64  # most of them wait for the API server
-TOGETHER: Final = 0.2  # the children of a service, twelve of them, often become ready one after the other
 OURS: Final = f"{PART_OF}={LLM}"
 
 
@@ -107,7 +107,7 @@ def _service_names_of_pod(pod: Object) -> Iterable[str]:
 
 
 def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -> Sequence[Watch]:
-    owner = owner_of(LLM_INFERENCE_SERVICES)
+    owner, delay = owner_of(LLM_INFERENCE_SERVICES), delay_by_children(cache)
 
     def dependents(resource: Resource) -> Mapper:
         return lambda obj: all_dependents.of(resource, Key.of(obj))
@@ -147,8 +147,8 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
         Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=_models_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=spec_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=dependents(LLM_INFERENCE_SERVICE_CONFIGS), when=spec_changed),
-        *(Watch(resource, to=owner, delay=TOGETHER) for resource in owned),
-        *(Watch(resource, to=owner, optional=True, delay=TOGETHER) for resource in (*owned_if_there, *shared)),
+        *(Watch(resource, to=owner, delay=delay) for resource in owned),
+        *(Watch(resource, to=owner, optional=True, delay=delay) for resource in (*owned_if_there, *shared)),
         *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
         Watch(POD_DISRUPTION_BUDGETS, to=owner, when=spec_changed),
         Watch(ENDPOINT_SLICES, to=sleepers, when=scalers.availability_changed),
