@@ -197,7 +197,6 @@ class Controller:
                     await self._reconcile_once(key)
             finally:
                 self.queue.done(key)
-            await asyncio.sleep(0)  # it may have waited for nothing, as hundreds of others that are due
 
     async def _reconcile_ignoring_own_writes(self, key: Key) -> None:
         """Reconcile; events that come meanwhile bring the key back only if others caused them."""

@@ -3,7 +3,8 @@
 A key added twice is worked once; a key added while it is being worked is worked again afterwards. Failures back off
 per key. Keys leave in the order they came, so a key that is always busy cannot starve the others.
 
-Nothing in here sleeps: delayed keys wait on the loop's timer.
+One key leaves in a turn of the event loop: a reconcile often waits for nothing, and hundreds of them in one turn would
+keep probes and webhooks from being answered. Delayed keys wait on the loop's timer.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Queue(Generic[K]):
         self._lapsing: dict[K, float] = {}  # the same of those that need not come, if they are worked before
         self._order = 0
         self._wake: asyncio.TimerHandle | None = None
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._turn = asyncio.Lock()
+        self._filled = asyncio.Event()
         self.closed = False
 
     def __len__(self) -> int:
@@ -109,18 +111,14 @@ class Queue(Generic[K]):
 
     async def take(self) -> K:
         """Returns the next key; the caller calls `done` with it afterwards. Raises Closed at the end."""
-        while not self._ready:
-            if self.closed:
-                raise Closed
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled():
-                    self._wake_one()  # pass the wake-up on to a worker that still waits
-                raise
-        key = self._ready.popleft()
+        async with self._turn:
+            await asyncio.sleep(0)
+            while not self._ready:
+                if self.closed:
+                    raise Closed
+                self._filled.clear()
+                await self._filled.wait()
+            key = self._ready.popleft()
         now = self._clock.monotonic()
         since = self._dirty.pop(key)
         self._working[key] = now
@@ -146,8 +144,7 @@ class Queue(Generic[K]):
         self._lapsing.clear()
         if self._wake:
             self._wake.cancel()
-        while self._waiters:
-            self._wake_one()
+        self._filled.set()
 
     def tick(self) -> None:
         """Moves the keys whose time has come; called by the timer, or by a test that owns the clock."""
@@ -162,14 +159,7 @@ class Queue(Generic[K]):
 
     def _push(self, key: K) -> None:
         self._ready.append(key)
-        self._wake_one()
-
-    def _wake_one(self) -> None:
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+        self._filled.set()
 
     def _set_timer(self) -> None:
         if self._wake:

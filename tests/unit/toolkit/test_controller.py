@@ -153,18 +153,19 @@ async def test_a_reconcile_that_is_always_due_again_keeps_nobody_from_running():
         await task
 
 
-async def test_others_run_between_two_reconciles_that_wait_for_nothing():
+@pytest.mark.parametrize("workers", [1, 4])
+async def test_others_run_between_two_reconciles_that_wait_for_nothing(workers):
     order: list[str] = []
 
     async def reconcile(key: Key) -> None:
         order.append(key.name)
         asyncio.get_running_loop().call_soon(order.append, "other")
 
-    controller = Controller("test", reconcile, [])
-    for name in ("a", "b"):
+    controller = Controller("test", reconcile, [], workers)
+    for name in "abcd":
         controller.queue.add(Key("ns", name))
     await run_until_idle(controller)
-    assert order[:3] == ["a", "other", "b"]
+    assert order[:7] == ["a", "other", "b", "other", "c", "other", "d"]
 
 
 async def test_nothing_is_reconciled_while_it_is_not_allowed():
@@ -184,7 +185,7 @@ async def test_as_many_workers_run_as_asked_for(workers):
         nonlocal together, peak
         together += 1
         peak = max(peak, together)
-        for _ in range(5):
+        for _ in range(5 * workers):
             await asyncio.sleep(0)
         together -= 1
 
