@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 import orjson
 
 from isvc.api import DecodeError
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, dig, name_of, namespace_of, without
 from isvc.serving import names
 from isvc.serving.config import Config
 from isvc.serving.environment import PRESET_PREFIX
@@ -105,7 +105,11 @@ def render_preset(config: Object, service: Object, settings: Settings) -> Object
 
 @lru_cache(maxsize=64)
 def _template(config: bytes) -> Template:
-    return Template.of(orjson.loads(config), go_type("llm.LLMInferenceServiceConfig"))
+    """Returns all of it but what kubectl keeps there: the same templates once more, which nobody reads."""
+    read: Object = orjson.loads(config)
+    if LAST_APPLIED in annotations_of(read):
+        read["metadata"]["annotations"] = without(annotations_of(read), (LAST_APPLIED,))
+    return Template.of(read, go_type("llm.LLMInferenceServiceConfig"))
 
 
 def template_values(config: Object, service: Object, settings: Settings) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from tests.unit.api import conformance
 
@@ -116,6 +117,15 @@ def test_faults_say_where(template: str, problem: str):
         arguments("fine", template)
     assert refused.value.path == "spec.template.containers[0].args[1]"
     assert problem in refused.value.problem
+
+
+def test_what_kubectl_apply_has_kept_is_not_filled_in():
+    applied = config("{{ .Nope }}")
+    kept = {"kubectl.kubernetes.io/last-applied-configuration": orjson.dumps(applied).decode(), "a": "{{ .Name }}"}
+    with pytest.raises(PresetError, match=r"^spec\.template\.containers\[0\]\.args\[0\]: {{ \.Nope }}: "):
+        render_preset({**applied, "metadata": {"name": "preset", "annotations": kept}}, sample_service(), SETTINGS)
+    mended = {**config("{{ .Name }}"), "metadata": {"name": "preset", "annotations": kept}}
+    assert render_preset(mended, sample_service(), SETTINGS)["metadata"]["annotations"] == {"a": "sample"}
 
 
 def test_what_comes_out_must_be_of_the_types():
