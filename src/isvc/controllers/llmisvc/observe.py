@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 from weakref import WeakSet
 
@@ -76,7 +77,8 @@ class Observer:
         reader, environment, config = self._reader, self._environment, self._configuration.required()
         combination, merged = self._combine(raw, config, answers)
         settings, sources = Settings.of(config, self._system_namespace), self._sources(answers)
-        observed = Observed(
+        observed = partial(
+            Observed,
             raw,
             merged,
             config,
@@ -88,14 +90,13 @@ class Observer:
             now=now,
         )
         if not combination.is_planned:
-            return observed
+            return observed()
         served = frozenset(resource for resource in OPTIONAL if reader.serves(resource))
         network = observe_network(reader, merged, raw)
         storage = config.storage_initializer
         bundle = storage.ca_bundle_config_map_name
         bindings = self.bindings_of(raw)
-        return replace(
-            observed,
+        return observed(
             live=dict(self._children(raw, served)),
             bindings=bindings,
             binding_name=self._binding_name(raw, bindings) if environment.cluster_wide else "",
