@@ -147,7 +147,7 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
     from isvc.local.status_printer import StatusPrinter
     from isvc.toolkit.clock import SystemClock
     from isvc.toolkit.failure import ClusterError
-    from isvc.toolkit.manager import settle_memory
+    from isvc.wire.allocator import settle_memory
 
     stack = Stack(home, choices, _progress)
     this, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -168,6 +168,7 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
         background = [asyncio.create_task(printer.run()), _begin_training(home, stack)]
         if dashboard:
             background.append(asyncio.create_task(_start_dashboard(stack, *dashboard)))
+        gc.collect()
         settle_memory()
         try:
             await stack.run()

@@ -29,7 +29,7 @@ from isvc.toolkit.reconciling import note_answer
 from isvc.toolkit.tracing import Tracer
 from isvc.toolkit.waiting import retry
 from isvc.toolkit.webhook.server import WebhookServer
-from isvc.wire import allocator
+from isvc.wire.allocator import settle_memory
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +112,7 @@ class Manager:
             if not await self._unless_stopped(self._start(stack)):
                 return
             if gc.isenabled():  # else whoever starts more than this will see to it
+                gc.collect()
                 settle_memory()
             if self._webhooks:
                 self._webhooks.open()
@@ -227,12 +228,6 @@ def _both(first: Observer, second: Observer) -> Observer:
 async def _once(task: Task) -> None:
     await task()
     await asyncio.Event().wait()  # that it is done is no reason to stop
-
-
-def settle_memory() -> None:
-    """Collects what the start has left, and exempts what it has loaded from further collections."""
-    gc.collect()
-    allocator.settle_memory()
 
 
 def on_signals(stop: Callable[[], None]) -> Callable[[], None]:

@@ -6,24 +6,43 @@ to 64 MB of what was freed, between blocks that stay.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 import sys
+import time
 from contextlib import suppress
 from typing import Final
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _BYTES: Final = 128 << 10  # what glibc begins with
 
+# Everything waits for the garbage collector, for 0.13 s where it looks at 400,000 objects. Most objects here are trees,
+# which need none. So it looks at new objects, twice, in numbers that take milliseconds, and at all when there is time.
+_YOUNG: Final = (20_000, 2, 1_000_000_000)
+_EVERY: Final = 10.0  # seconds
+_IDLE: Final = 0.02  # of a core
+_MOST_PUT_OFF: Final = 360  # times: an hour
 
-def settle_memory() -> None:
+
+def settle_memory(every: float = _EVERY) -> None:
     """Exempts what a start has loaded from garbage collection, which goes on from here, and returns freed memory."""
     gc.freeze()
     gc.enable()
-    # Objects here are trees, which need no collector. It looks at all of them seldom, and otherwise at few at a time:
-    # everything waits for it, for 0.13 s where it looks at 400,000.
-    gc.set_threshold(5_000, 10, 400)
+    gc.set_threshold(*_YOUNG)
     return_freed_memory()
+    _collect_when_idle(every, time.process_time(), 0)
+
+
+def _collect_when_idle(every: float, used_before: float, put_off: int) -> None:
+    """Collects old garbage when the process has done next to nothing for a while, or has been busy for an hour."""
+    used, has_aged = time.process_time(), gc.get_count()[2] > 0
+    if has_aged and (used - used_before < every * _IDLE or put_off >= _MOST_PUT_OFF):
+        gc.collect()
+        return_freed_memory()
+        put_off = 0
+    later = (every, time.process_time(), put_off + 1 if has_aged else 0)
+    asyncio.get_running_loop().call_later(every, _collect_when_idle, *later)
 
 
 def return_freed_memory() -> None:

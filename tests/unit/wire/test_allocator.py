@@ -1,4 +1,4 @@
-"""Memory that is freed between blocks that stay goes back to the system."""
+"""Memory that is freed between blocks that stay goes back to the system, and garbage is found, old garbage as well."""
 
 from __future__ import annotations
 
@@ -37,3 +37,28 @@ def test_what_is_freed_between_blocks_that_stay_is_returned():
 def share_that_stays(how: str) -> float:
     done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True)
     return float(done.stdout)
+
+
+OLD_GARBAGE = """
+import asyncio, gc, weakref
+from isvc.wire.allocator import settle_memory
+
+class Connection:
+    pass
+
+async def main():
+    settle_memory(every=0.05)
+    connection = Connection()
+    connection.transport = {"of": connection}
+    gc.collect(0), gc.collect(1)  # it has been looked at twice, and is in use
+    seen = weakref.ref(connection)
+    del connection
+    while seen() is not None:
+        await asyncio.sleep(0.05)
+
+asyncio.run(asyncio.wait_for(main(), 30))
+"""
+
+
+def test_garbage_that_was_in_use_for_long_is_found_when_there_is_time():
+    subprocess.run([sys.executable, "-c", OLD_GARBAGE], check=True)
