@@ -14,8 +14,8 @@ from tests.up.machine import EXAMPLES, Machine, machine, service, until
 
 MOUNT = "mount -t tmpfs -o size=2m,nr_inodes=500 tmpfs"
 SMALL_DISKS = ("unshare", "-Urm", "sh", "-c", f'{MOUNT} "$0/pods" && {MOUNT} "$0/disk" && exec "$@"')
-TWO_MOUNTS = 'mount -t tmpfs -o size=32m tmpfs "$0" && mount -t tmpfs -o size=1m tmpfs "$1" && shift && exec "$@"'
-TWO_SMALL_DISKS = ("unshare", "-Urm", "sh", "-c", TWO_MOUNTS)
+MOUNTS = 'for folder in "$0" "$1" "$2"; do mount -t tmpfs -o size=32m tmpfs "$folder" || exit; done; shift 2; exec "$@"'
+THREE_SMALL_DISKS = ("unshare", "-Urm", "sh", "-c", MOUNTS)
 TALK = "while echo still here; do sleep 0.1; done"
 FILL = "dd if=/dev/zero of=big bs=4k; i=0; while touch $i; do i=$((i+1)); done; exec sleep 600"
 
@@ -92,10 +92,10 @@ def fill(folder: Path) -> Path:
 
 def test_no_room_for_objects_and_logs_is_told_and_passes(models: Path, tmp_path: Path):
     here = machine(tmp_path, models)
-    folders = [here.home / "apiserver", here.home / "logs"]
+    folders = [here.home / "apiserver", here.home / "logs", here.home / "run"]
     for each in folders:
         each.mkdir()
-    here.start(prefix=(*TWO_SMALL_DISKS, *map(str, folders)))
+    here.start(prefix=(*THREE_SMALL_DISKS, *map(str, folders)))
     try:
         assert here.process is not None
         here.kubectl("create", "configmap", "before", "--from-literal=a=b")
@@ -109,10 +109,13 @@ def test_no_room_for_objects_and_logs_is_told_and_passes(models: Path, tmp_path:
 
         until(is_refused, "a write to be refused")
         assert here.get("configmap", "before")["data"] == {"a": "b"}
+        for pid in here.processes(b"bin/envoy") + here.processes(b"api_server_program"):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: "before" in here.kubectl("get", "configmap", check=False), "the API server to be back")
 
         for filler in fillers:
             filler.unlink()
-        here.kubectl("create", "configmap", "afterwards", "--from-literal=a=b")
+        until(lambda: "created" in here.kubectl("create", "configmap", "afterwards", check=False), "room for objects")
         here.apply(service("iris", "pvc://models/iris"))
         here.wait_ready("iris")
         assert "Traceback" not in here.output.read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import resource
 import shutil
 import signal
 import socket
@@ -69,6 +70,25 @@ def test_it_ends_with_its_terminal_as_by_a_signal_unless_that_is_ignored(here):
     here.process.send_signal(signal.SIGHUP)
     here.apply(strange_pod())
     until(lambda: here.get("pod", "strange")["status"].get("containerStatuses"), "the node to go on")
+
+
+def test_it_ends_when_its_home_is_moved_away(here, tmp_path):
+    here.start()
+    assert here.process is not None
+    here.home.rename(tmp_path / "elsewhere")
+    assert here.process.wait(60) == 1
+    assert has_printed(here, f"isvc up: {here.home} is gone")
+    assert not has_printed(here, "Traceback")
+
+
+@pytest.mark.parametrize(("allowed", "told"), [(200, "only 200 files may be open here"), (1024, "")])
+def test_few_open_files_are_told_or_more_asked_for(here, allowed, told):
+    limits = ("sh", "-c", f'ulimit -Sn 100; ulimit -Hn {allowed}; exec "$@"', "sh")
+    here.process = here.launch(prefix=limits)
+    until(lambda: here.process.poll() is not None or has_printed(here, "ready in"), "a start or none")
+    assert has_printed(here, told or "ready in")
+    if not told:
+        assert resource.prlimit(here.process.pid, resource.RLIMIT_NOFILE) == (allowed, allowed)
 
 
 def test_the_first_service_waits_for_its_model(here):

@@ -86,6 +86,7 @@ def command(
 
     gc.disable()  # until it has started: there is little but code so far
     sys.dont_write_bytecode = False  # whatever the shell wants: a start would compile 900 modules each time
+    _check_files()
     _check_envoy()
     if sandbox:
         _check_sandbox()
@@ -118,6 +119,16 @@ def command(
         if error.running:
             _next_steps(home, error.running)
         sys.exit(1)
+
+
+def _check_files() -> None:
+    """Refuse to start where too few files may be open, and allow for many services where they may be."""
+    from isvc.local.open_files import TooFewFiles, allow_many_files
+
+    try:
+        allow_many_files()
+    except TooFewFiles as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _check_envoy() -> None:

@@ -27,6 +27,10 @@ class UnsafeHome(OSError):
     """The folder is not ours alone: others may have put programs into it that pods would run."""
 
 
+class HomeGone(OSError):
+    """Somebody has removed the folder of an `isvc up`, or put another in its place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """What a running `isvc up` reports to other commands."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from isvc.local.api_server import ApiServer
 from isvc.local.child import Child
 from isvc.local.choices import Choices
-from isvc.local.home import Home, Running
+from isvc.local.home import Home, HomeGone, Running
 from isvc.local.node.pods.ports import Ports, is_free
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.warm import WarmServers
@@ -37,6 +37,7 @@ log = logging.getLogger("isvc.up")
 API_PORT = 6443
 GATEWAY_PORT = 8080
 GATEWAY_TLS_PORT = 8443
+_LOOK_AT_HOME = 2.0
 
 
 class PortBusy(Exception):
@@ -146,8 +147,14 @@ class Stack:
         self._stack.push_async_callback(callback)
 
     async def run(self) -> None:
-        """Runs until something that should run for ever has ended; raises why."""
-        await self._unless_broken(asyncio.get_running_loop().create_future())
+        """Runs until something that should run for ever has ended, or the home is gone; raises why."""
+        await self._unless_broken(self._keep_home())
+
+    async def _keep_home(self) -> None:
+        """Raises HomeGone when somebody has removed or moved it: no command would find us any more."""
+        while self.home.holder() == os.getpid():  # noqa: ASYNC110 - a file, and no other way to wait for its end
+            await asyncio.sleep(_LOOK_AT_HOME)
+        raise HomeGone(f"{self.home.root} is gone")
 
     async def _unless_broken(self, step: Awaitable[None]) -> None:
         work = asyncio.ensure_future(step)
@@ -173,7 +180,8 @@ class Stack:
         if (running := self.home.running()) is not None:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             times = running.gateway_restarts + 1
-            self.home.report(replace(running, gateway_restarts=times, gateway_restarted=now))
+            with contextlib.suppress(OSError):  # a full disk, on which it serves all the same
+                self.home.report(replace(running, gateway_restarts=times, gateway_restarted=now))
 
     def _report_progress(self, part: str) -> None:
         now = time.perf_counter()

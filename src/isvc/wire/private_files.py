@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -17,13 +18,28 @@ def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replaces a file in one step: after a kill or a power cut there is the old content or the new, never a part."""
+    """Replaces a file in one step: after a kill or a power cut there is the old content or the new, never a part.
+
+    One that is right already stays, which takes no room on a disk that has none.
+    """
+    if _is_private(path, content):
+        return
     fresh = path.with_name(f"{path.name}.new")
     with open_private(fresh, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+
+
+def _is_private(path: Path, content: bytes) -> bool:
+    """Returns whether there is a file with that content that only its owner can read."""
+    try:
+        found = path.lstat()
+        is_ours = stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o600
+        return is_ours and found.st_size == len(content) and path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def _opener(path: str, flags: int) -> int:
