@@ -222,6 +222,22 @@ async def test_the_children_of_a_deleted_namesake_are_inherited(cluster, client,
             assert [ref["uid"] for ref in owner_refs(child)] == [uid_of(heir)]
 
 
+async def test_orphans_are_adopted(cluster, client, namespace):
+    """As an owner that is deleted with `--cascade=orphan` leaves them, and another has what it had."""
+    heir = await client.create(CONFIG_MAPS, owner("g", namespace, greeting="hello"))
+    async with running(cluster, namespace) as state:
+        await state.settled(1)
+        before = [state.cache.list(kind, namespace) for kind in (DEPLOYMENTS, SERVICES)]
+    for kind in (DEPLOYMENTS, SERVICES):
+        await client.patch(kind, "g", {"metadata": {"ownerReferences": None}}, namespace)
+    async with running(cluster, namespace) as state:
+        await state.settled(1)
+        for kind, [child] in zip((DEPLOYMENTS, SERVICES), before, strict=True):
+            (adopted,) = state.cache.list(kind, namespace)
+            assert [ref["uid"] for ref in owner_refs(adopted)] == [uid_of(heir)]
+            assert (uid_of(adopted), adopted["spec"]) == (uid_of(child), child["spec"])
+
+
 async def test_a_refused_child_is_told_and_the_others_go_on(cluster, client, namespace):
     await create_owners(client, namespace, 1)
     await client.create(CONFIG_MAPS, owner("9-cannot-be-a-service", namespace))

@@ -106,11 +106,10 @@ class Engine:
                     return Created(await self._create(owner, child), repaired=known)
                 except AlreadyExists:  # the cache lags behind, or does not hold this child
                     live = await self._client.get(*child.key)
-            inherited = child.owned and is_left_by_namesake(live, owner)
             if is_taken(owner, child, live):
                 return Taken(whose(child.resource, live))
             try:
-                return await (self._inherit if inherited else self._update)(owner, child, live)
+                return await (self._inherit if lacks_owner(owner, child, live) else self._update)(owner, child, live)
             except NotFound:  # deleted a moment ago
                 return Created(await self._create(owner, child), repaired=True)
         except REFUSALS as error:
@@ -153,7 +152,7 @@ class Engine:
         return Updated(updated, repaired=seen is not None)
 
     async def _inherit(self, owner: Object, child: Child, live: Object) -> Result:
-        """Adopts a child of an owner that was deleted and created anew, before the garbage collector comes for it.
+        """Adopts a child of an owner that was deleted and created anew.
 
         It counts as repaired: what was observed of this owner's children did not have it yet.
         """
@@ -262,7 +261,24 @@ def is_taken(owner: Object, child: Child, live: Object) -> bool:
     """Returns whether somebody else's object has the name of the child."""
     if child.labels is not None:
         return not child.labels.items() <= labels_of(live).items()
-    return child.owned and not is_left_by_namesake(live, owner) and not is_controlled_by(live, uid_of(owner))
+    return lacks_owner(owner, child, live) and not (is_left_by_namesake(live, owner) or is_orphaned(child, live))
+
+
+def lacks_owner(owner: Object, child: Child, live: Object) -> bool:
+    """Returns whether the owner should control the object and does not."""
+    return child.owned and not is_controlled_by(live, uid_of(owner))
+
+
+def is_orphaned(child: Child, live: Object) -> bool:
+    """Returns whether nobody controls an object that is like the child: `kubectl delete --cascade=orphan` leaves such.
+
+    It has the child's labels or, where the child has none, all that it asks for.
+    """
+    if controller_of(live) is not None:
+        return False
+    if labels := labels_of(child.manifest):
+        return labels.items() <= labels_of(live).items()
+    return not Comparison(child, live, "").drifted
 
 
 def whose(resource: Resource, live: Object) -> str:

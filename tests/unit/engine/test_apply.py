@@ -107,6 +107,23 @@ async def test_the_child_of_a_deleted_namesake_is_adopted_and_else_written_only_
     assert server.taken_requests() == ["PUT ConfigMap a"]
 
 
+@pytest.mark.parametrize("labels", [{"of": "owner"}, {}])
+async def test_an_orphan_that_is_like_the_child_is_adopted(engine, server, labels):
+    """As `kubectl delete --cascade=orphan` leaves it."""
+    orphan = config("a", labels, x="1").manifest
+    await server.create(CONFIG_MAPS, {**orphan, "metadata": {**orphan["metadata"], "labels": {**labels, "own": "1"}}})
+    outcome = await engine.apply(OWNER, plan(config("a", labels, x="1")))
+    assert outcome.has_repaired
+    assert is_controlled_by(live_of(outcome, "a"), "owner")
+    assert server.taken_requests() == ["POST ConfigMap a", "PUT ConfigMap a"]
+
+
+async def test_an_orphan_with_the_labels_of_the_child_is_brought_up_to_date(engine, server):
+    await server.create(CONFIG_MAPS, config("a", {"of": "owner"}, x="before").manifest)
+    live = live_of(await engine.apply(OWNER, plan(config("a", {"of": "owner"}, x="now"))), "a")
+    assert (live["data"], is_controlled_by(live, "owner")) == ({"x": "now"}, True)
+
+
 async def test_a_server_in_trouble_is_for_the_next_reconcile(engine, server):
     server.fails["POST a"] = InternalError("etcd is away")
     with pytest.raises(InternalError):
@@ -120,9 +137,10 @@ async def test_a_newer_version_is_a_conflict_for_the_next_reconcile(engine, serv
         await engine.apply(OWNER, plan(config("a", x="2")))
 
 
-async def test_a_namesake_is_never_touched(engine, server):
-    foreign = await server.create(CONFIG_MAPS, config("a", x="theirs").manifest)
-    outcome = await engine.apply(OWNER, plan(config("a", x="1"), config("b")))
+@pytest.mark.parametrize("labels", [{"of": "owner"}, {}])
+async def test_a_namesake_is_never_touched(engine, server, labels):
+    foreign = await server.create(CONFIG_MAPS, config("a", x="1").manifest)
+    outcome = await engine.apply(OWNER, plan(config("a", labels, x="2"), config("b")))
     assert isinstance(outcome.refusal.result, Taken)
     assert "ConfigMap a exists already" in outcome.refusal.result.message
     assert server.objects == {(CONFIG_MAPS, "a"): foreign}
