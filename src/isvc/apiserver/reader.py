@@ -18,6 +18,11 @@ class Reader:
         entry = self._store.get(collection, namespace, name)
         return entry.parse() if entry else None
 
+    def raw(self, collection: str, name: str, namespace: str = "") -> bytes | None:
+        """Returns the object as JSON, for who looks at a small part of a large one."""
+        entry = self._store.get(collection, namespace, name)
+        return entry.raw if entry else None
+
     def labels(self, collection: str, name: str, namespace: str = "") -> Mapping[str, str]:
         """Returns the labels of an object, none if it is not there; quicker than a look at the whole."""
         entry = self._store.get(collection, namespace, name)

@@ -6,7 +6,7 @@ watches select by. `parse()` gives a fresh dict: its caller owns it and may chan
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -31,20 +31,26 @@ class _Metadata(msgspec.Struct):
     metadata: Lifetime
 
 
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels
+
+
 _decode_metadata: Final = msgspec.json.Decoder(_Metadata).decode
+_decode_labels: Final = msgspec.json.Decoder(_Labelled).decode
 
 
-class Entry:
-    __slots__ = ("collection", "epoch", "labels", "name", "namespace", "raw", "rv")
-
-    def __init__(self, collection: str, namespace: str, name: str, rv: int, raw: bytes, labels: dict[str, str]) -> None:
-        self.collection = collection
-        self.namespace = namespace
-        self.name = name
-        self.rv = rv
-        self.raw = raw
-        self.labels = labels
-        self.epoch = -1  # the schema under which `raw` was written; -1 when it comes from the disk
+class Entry(msgspec.Struct, gc=False, eq=False):  # the collector need not look at what cannot be part of a cycle
+    collection: str
+    namespace: str
+    name: str
+    rv: int
+    raw: bytes
+    labels: dict[str, str]
+    epoch: int = -1  # the schema under which `raw` was written; -1 when it comes from the disk
 
     def parse(self) -> Object:
         obj: Object = orjson.loads(self.raw)
@@ -55,7 +61,7 @@ class Entry:
         return _decode_metadata(self.raw).metadata
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, gc=False, eq=False):
     """What happened at revision `rv`. For a deletion `entry` is the last state, carrying the deletion's revision."""
 
     rv: int
@@ -75,3 +81,8 @@ def encode(obj: Object) -> bytes:
 def labels_in(obj: Object) -> dict[str, str]:
     labels = obj.get("metadata", {}).get("labels")
     return dict(labels) if labels else {}
+
+
+def labels_within(raw: bytes) -> dict[str, str]:
+    """Returns the labels of an object that is not parsed for it."""
+    return _decode_labels(raw).metadata.labels or {}

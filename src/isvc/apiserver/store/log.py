@@ -20,6 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from isvc.apiserver.store.entry import Entry, labels_within
+from isvc.kube.errors import InternalError
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS revisions (
   rv INTEGER PRIMARY KEY, collection TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
@@ -76,6 +79,10 @@ _Item: TypeAlias = Row | Compaction | _Resume | None
 Done = Callable[[list[Row], Unusable | None], None]
 
 
+def entry_of(row: Row) -> Entry:
+    return Entry(row.collection, row.namespace, row.name, row.rv, row.value, labels_within(row.value))
+
+
 class Log:
     def __init__(self, path: Path, done: Done, *, durable: bool = False) -> None:
         """`done(rows, error)` is called from the writing thread after each commit, successful or not."""
@@ -88,6 +95,8 @@ class Log:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._db.executescript(SCHEMA)
+            self._reader = sqlite3.connect(path, isolation_level=None)
+            self._reader.execute("PRAGMA query_only=1")
         self._done = done
         self._work: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-log", daemon=True)
@@ -112,6 +121,20 @@ class Log:
     def start(self) -> None:
         self._thread.start()
 
+    def add(self, entry: Entry) -> None:
+        """Has every revision already."""
+
+    def read(self, rv: int) -> Entry | None:
+        """Returns a revision that was committed and is not compacted."""
+        try:
+            found = self._reader.execute("SELECT * FROM revisions WHERE rv = ?", (rv,)).fetchone()
+        except sqlite3.Error as error:
+            raise InternalError(str(unusable(self._path, error))) from None
+        return entry_of(Row._make(found)) if found else None
+
+    def remove(self, rvs: list[int]) -> None:
+        """Removes them when `compact` says so."""
+
     def append(self, row: Row) -> None:
         self._work.put(row)
 
@@ -126,6 +149,7 @@ class Log:
         if self._thread.is_alive():
             self._work.put(None)
             self._thread.join()
+        self._reader.close()
         self._db.close()
 
     def _run(self) -> None:

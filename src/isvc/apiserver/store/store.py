@@ -4,7 +4,7 @@ Three views, all in memory:
 - the collections: committed objects, which every read and watch sees;
 - the heads: the newest revision of objects with a write under way, which only writers see, so that two of them cannot
   both win;
-- the window: events since the compaction revision, from which watches resume and old lists are rebuilt.
+- the past: events since the compaction revision, from which watches resume and old lists are rebuilt.
 
 A write takes the next revision, is encoded once, goes to the log, and becomes visible when the log has it. If a commit
 fails, every write queued behind it fails too, since it may have been based on what was lost.
@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
-import orjson
-
 from isvc.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, encode, labels_in
-from isvc.apiserver.store.log import Compaction, Log, Row, Unusable
+from isvc.apiserver.store.log import Compaction, Log, Row, Unusable, entry_of
+from isvc.apiserver.store.past import Collection, InMemory, Past
 from isvc.kube.errors import ApiError, Gone, InternalError
 from isvc.kube.objects import Object
 
@@ -36,7 +34,6 @@ MAX_EVENTS = 8 * WINDOW_EVENTS
 MAX_BYTES = 2 * WINDOW_BYTES
 MARK_SECONDS = 10.0
 
-Collection: TypeAlias = dict[tuple[str, str], Entry]
 Listener: TypeAlias = Callable[[Event], None]
 Entries: TypeAlias = list[Entry]
 Rows: TypeAlias = list[Row]
@@ -68,17 +65,22 @@ class Store:
         self._everywhere: list[Listener] = []
         self._heads: dict[tuple[str, str, str], Entry | None] = {}
         self._under_way: dict[int, _Write] = {}
-        self._window: list[Event] = []
-        self._window_bytes = 0
         self._marks: list[tuple[float, int]] = []  # times, and the revisions that began then
-        self.compacted = 0
         self.rv = 1  # the newest committed revision
         self._next = 1  # the newest revision given out
         self._log: Log | None = None
-        if folder is not None:
-            self._log = Log(folder / "objects.db", self._from_log, durable=durable)
-            self._load(self._log)
-            self._log.start()
+        if folder is None:
+            self._past = Past(InMemory(), self.get)
+            return
+        self._log = Log(folder / "objects.db", self._from_log, durable=durable)
+        self._past = Past(self._log, self.get)
+        self._load(self._log)
+        self._log.start()
+
+    @property
+    def compacted(self) -> int:
+        """Returns the revision up to which events are forgotten."""
+        return self._past.compacted
 
     @property
     def issued(self) -> int:
@@ -104,7 +106,9 @@ class Store:
         """Returns entries in the order of namespace and name, now or as they were at revision `at`."""
         objects = self._collections.get(collection, {})
         if at is not None and at < self.rv:
-            objects = self._rewind(objects, collection, at)
+            if at < self.compacted:
+                raise Gone(f"The resourceVersion for the provided list is too old: {at} ({self.compacted})")
+            objects = self._past.rewind(objects, collection, at)
         keys = [key for key in objects if key[0] == namespace] if namespace else objects
         return [objects[key] for key in sorted(keys)]
 
@@ -119,12 +123,11 @@ class Store:
         """Returns the revision of the last change in a collection."""
         return self._revisions.get(collection, 0)
 
-    def since(self, rv: int) -> Iterator[Event]:
-        """Yields events after `rv`, oldest first; raises Gone when some of them are forgotten."""
+    def since(self, rv: int, collection: str = "") -> Iterator[Event]:
+        """Yields events after `rv`, oldest first, of one collection or of all; raises Gone when some are forgotten."""
         if rv < self.compacted:
             raise Gone(f"too old resource version: {rv} ({self.compacted})")
-        start = bisect_right(self._window, rv, key=lambda event: event.rv)
-        return iter(self._window[start:])
+        return self._past.since(rv, collection)
 
     def subscribe(self, collection: str, listener: Listener) -> Callable[[], None]:
         """Calls `listener` with every event in a collection ("" for all) until the result is called."""
@@ -199,7 +202,7 @@ class Store:
                 write.done.set_exception(InternalError(str(error)))
 
     def _commit(self, event: Event) -> None:
-        rv, kind, entry, _ = event
+        rv, kind, entry = event.rv, event.type, event.entry
         objects = self._collections.setdefault(entry.collection, {})
         if kind == DELETED:
             objects.pop((entry.namespace, entry.name), None)
@@ -216,14 +219,14 @@ class Store:
     # The past
 
     def _remember(self, event: Event) -> None:
-        self._window.append(event)
-        self._window_bytes += len(event.entry.raw)
+        past = self._past
+        past.add(event)
         now = monotonic()
         if not self._marks or now - self._marks[-1][0] > MARK_SECONDS:
             self._marks.append((now, event.rv))
-        if len(self._window) > MAX_EVENTS or self._window_bytes > MAX_BYTES:
-            self.compact(self._window[len(self._window) // 2].rv)
-        elif len(self._window) > WINDOW_EVENTS or self._window_bytes > WINDOW_BYTES:
+        if len(past) > MAX_EVENTS or past.size > MAX_BYTES:
+            self.compact(past.middle)
+        elif len(past) > WINDOW_EVENTS or past.size > WINDOW_BYTES:
             old = [rv for time, rv in self._marks if now - time > KEPT_SECONDS]
             if old:
                 self._marks = [mark for mark in self._marks if mark[1] > old[-1]]
@@ -231,50 +234,25 @@ class Store:
 
     def compact(self, through: int) -> None:
         """Forgets the events up to and including a revision."""
-        cut = bisect_right(self._window, through, key=lambda event: event.rv)
-        if not cut:
-            return
-        forgotten = self._window[:cut]
-        del self._window[:cut]
-        self.compacted = forgotten[-1].rv
-        self._window_bytes -= sum(len(event.entry.raw) for event in forgotten)
-        if self._log:
-            rows = [event.old.rv for event in forgotten if event.old]
-            rows += [event.rv for event in forgotten if event.type == DELETED]
+        rows = self._past.compact(through)
+        if self._log and rows is not None:
             self._log.compact(Compaction(self.compacted, self._next, rows))
 
-    def _rewind(self, objects: Collection, collection: str, at: int) -> Collection:
-        if at < self.compacted:
-            raise Gone(f"The resourceVersion for the provided list is too old: {at} ({self.compacted})")
-        past = dict(objects)
-        for event in reversed(self._window):
-            if event.rv <= at:
-                break
-            if event.entry.collection != collection:
-                continue
-            key = (event.entry.namespace, event.entry.name)
-            if event.old:
-                past[key] = event.old
-            else:
-                past.pop(key, None)
-        return past
-
     def _load(self, log: Log) -> None:
-        self.compacted = log.mark("compacted")
+        self._past.compacted = log.mark("compacted")
         self.rv = self._next = max(self.rv, log.mark("head"))
         for row in log.load():
             objects = self._collections.setdefault(row.collection, {})
             key = (row.namespace, row.name)
             old = objects.get(key)
-            entry = Entry(*row[1:4], row.rv, row.value, labels_in(orjson.loads(row.value)))
+            entry = entry_of(row)
             if row.deleted:
                 objects.pop(key, None)
             else:
                 objects[key] = entry
             if row.rv > self.compacted:
                 kind = DELETED if row.deleted else MODIFIED if old else ADDED
-                self._window.append(Event(row.rv, kind, entry, old))
-                self._window_bytes += len(row.value)
+                self._past.add(Event(row.rv, kind, entry, old))
             self._revisions[row.collection] = row.rv
             self.rv = self._next = max(self.rv, row.rv)
 

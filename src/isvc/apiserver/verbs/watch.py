@@ -105,9 +105,8 @@ class Watcher:
                 # From another life of this server, whose revisions ran further: only a new list can help.
                 raise Gone(f"too old resource version: {rv} ({self._api.store.rv})")
             else:
-                for event in self._api.store.since(rv):
-                    if event.entry.collection == self._description.collection:
-                        self._on_event(event)
+                for event in self._api.store.since(rv, self._description.collection):
+                    self._on_event(event)
         except ApiError as error:
             self._line(line("ERROR", orjson.dumps(error.status())))
             return False

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -39,6 +40,15 @@ def database_of(store: Store) -> sqlite3.Connection:
 
 def values(store: Store, at: int | None = None) -> dict[str, str]:
     return {entry.name: entry.parse()["data"]["value"] for entry in store.list(COLLECTION, at=at)}
+
+
+def history(store: Store) -> list[tuple[int, str, str, str]]:
+    """What is remembered: revisions, types, values, and the values before."""
+    return [(event.rv, event.type, value(event.entry), value(event.old)) for event in store.since(store.compacted)]
+
+
+def value(entry: Entry | None) -> str:
+    return entry.parse()["data"]["value"].strip() if entry else ""
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -106,6 +116,35 @@ async def test_the_past_can_be_listed_until_it_is_compacted(store):
     assert [event.type for event in store.since(first.rv + 1)] == ["ADDED", "DELETED"]
 
 
+async def test_superseded_revisions_are_read_back_from_the_log_and_not_kept_in_memory(tmp_path):
+    store = Store(tmp_path)
+    first = await put(store, "a", "first", app="x")
+    tracemalloc.start()
+    try:
+        for n in range(100):
+            await put(store, "a", str(n).rjust(20_000), app="y")
+        assert tracemalloc.get_traced_memory()[0] < 500_000, "2 MB were written"
+    finally:
+        tracemalloc.stop()
+    told = list(store.since(first.rv, COLLECTION))
+    assert [value(event.entry) for event in told] == [str(n) for n in range(100)]
+    assert (value(told[0].old), told[0].old and told[0].old.labels) == ("first", {"app": "x"})
+    assert list(store.since(first.rv, "secrets")) == []
+    store.close()
+
+
+async def test_who_reads_the_past_while_it_is_compacted_has_to_list_again():
+    store = Store()
+    first = await put(store, "a", "1")
+    for n in range(3):
+        await put(store, "a", str(n))
+    events = store.since(first.rv)
+    assert value(next(events).entry) == "0"
+    store.compact(store.rv)
+    with pytest.raises(Gone):
+        next(events)
+
+
 async def test_the_window_compacts_itself(store, monkeypatch):
     monkeypatch.setattr(module, "MAX_EVENTS", 10)
     for n in range(30):
@@ -137,10 +176,10 @@ async def test_a_restart_changes_nothing(tmp_path):
         await put(store, "b", str(n))
     await store.remove(head(store, "a"), obj("a", "1"))
     store.compact(first.rv)
-    before = values(store), store.rv, store.compacted, [event[:2] for event in store.since(store.compacted)]
+    before = values(store), store.rv, store.compacted, history(store)
     store.close()
     again = Store(tmp_path)
-    assert before == (values(again), again.rv, again.compacted, [event[:2] for event in again.since(again.compacted)])
+    assert before == (values(again), again.rv, again.compacted, history(again))
     assert (await put(again, "c")).rv == before[1] + 1
     again.close()
 
