@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import linecache
 import sys
 from functools import cache
 from importlib import resources
@@ -260,3 +261,10 @@ def field_notes(kind: type[Spec]) -> dict[str, str]:
 def _classes(module: str) -> dict[str, ast.ClassDef]:
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
+
+
+def forget_schemas() -> None:
+    """Lets go of what only the making of CRDs needs: sources, descriptions and the parts of schemas."""
+    for each in (schema_for, structural, field_notes, _classes):
+        each.cache_clear()
+    linecache.clearcache()

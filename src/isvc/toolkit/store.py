@@ -1,8 +1,8 @@
 """Objects of one kind in memory, as JSON bytes that are decoded when an object is read.
 
 A decoded object takes about six times the memory of its JSON and is walked by the garbage collector; most cached
-objects are looked at once an hour. The last few that were decoded are kept, so a reconcile that reads the same
-object twice pays once. Objects that are read are shared: never change one.
+objects are looked at once an hour. The last few that were decoded are kept, of all kinds together, so a reconcile that
+reads the same object twice pays once. Objects that are read are shared: never change one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from isvc.kube.objects import Key, Object
 Indexer = Callable[[Object], Iterable[str]]
 
 OWNER = "owner"
-KEPT_DECODED = 128
+KEPT_DECODED = 512
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -30,21 +30,41 @@ def owner_index(obj: Object) -> Iterable[str]:
             yield reference["uid"]
 
 
-class _Entry:
-    __slots__ = ("indexed", "raw", "version")
+class _Entry(msgspec.Struct, gc=False):  # the collector need not look at what cannot be part of a cycle
+    raw: bytes
+    version: int
+    indexed: tuple[tuple[str, str], ...]
 
-    def __init__(self, raw: bytes, version: int, indexed: tuple[tuple[str, str], ...]) -> None:
-        self.raw = raw
-        self.version = version
-        self.indexed = indexed
+
+class Decoded:
+    """The last objects that were decoded, of any number of stores."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[Store, Key], Object] = {}  # by store and key, in the order of last use
+
+    def get(self, store: Store, key: Key) -> Object | None:
+        obj = self._objects.pop((store, key), None)
+        if obj is not None:
+            self._objects[store, key] = obj
+        return obj
+
+    def keep(self, store: Store, key: Key, obj: Object) -> None:
+        self._objects.pop((store, key), None)
+        self._objects[store, key] = obj
+        if len(self._objects) > KEPT_DECODED:
+            del self._objects[next(iter(self._objects))]
+
+    def drop(self, store: Store, key: Key) -> None:
+        self._objects.pop((store, key), None)
 
 
 class Store:
-    def __init__(self, indexers: Mapping[str, Indexer] | None = None) -> None:
+    def __init__(self, indexers: Mapping[str, Indexer] | None = None, decoded: Decoded | None = None) -> None:
+        """`decoded` is shared with other stores."""
         self._indexers: dict[str, Indexer] = {OWNER: owner_index, **(indexers or {})}
         self._entries: dict[str, dict[str, _Entry]] = {}  # namespace, name
         self._index: dict[tuple[str, str], set[Key]] = {}
-        self._decoded: dict[Key, Object] = {}  # in the order of last use
+        self._decoded = decoded or Decoded()
         self.edition = 0  # grows with every change
 
     def __len__(self) -> int:
@@ -59,10 +79,6 @@ class Store:
         return entry.version if entry else -1
 
     def get(self, key: Key) -> Object | None:
-        decoded = self._decoded
-        if (obj := decoded.pop(key, None)) is not None:
-            decoded[key] = obj
-            return obj
         entry = self._entries.get(key.namespace, {}).get(key.name)
         return self._open(key, entry) if entry else None
 
@@ -103,7 +119,7 @@ class Store:
             for pair in indexed:
                 self._index.setdefault(pair, set()).add(key)
         names[key.name] = _Entry(exact, version, indexed)
-        self._keep(key, obj)
+        self._decoded.keep(self, key, obj)
 
     def remove(self, key: Key) -> None:
         names = self._entries.get(key.namespace, {})
@@ -111,7 +127,7 @@ class Store:
         if entry is not None:
             self.edition += 1
             self._unindex(key, entry)
-            self._decoded.pop(key, None)
+            self._decoded.drop(self, key)
         if not names:
             self._entries.pop(key.namespace, None)
 
@@ -123,14 +139,8 @@ class Store:
                 del self._index[pair]
 
     def _open(self, key: Key, entry: _Entry) -> Object:
-        obj = self._decoded.get(key)
+        obj = self._decoded.get(self, key)
         if obj is None:
             obj = _decode(entry.raw)
-        self._keep(key, obj)
+            self._decoded.keep(self, key, obj)
         return obj
-
-    def _keep(self, key: Key, obj: Object) -> None:
-        self._decoded.pop(key, None)
-        self._decoded[key] = obj
-        if len(self._decoded) > KEPT_DECODED:
-            del self._decoded[next(iter(self._decoded))]

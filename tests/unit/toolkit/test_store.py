@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from isvc.kube.objects import Key
-from isvc.toolkit.store import KEPT_DECODED, OWNER, Store
+from isvc.toolkit.store import KEPT_DECODED, OWNER, Decoded, Store
 
 
 def config_map(name: str, *, namespace: str = "ns", colour: str = "red", owner: str = "") -> dict:
@@ -80,6 +80,20 @@ def test_objects_that_were_not_read_lately_are_decoded_anew_and_equal(store):
     first = store.get(Key("ns", "c0"))
     assert first == config_map("c0")
     assert store.get(Key("ns", "c0")) is first
+
+
+def test_stores_that_share_what_is_decoded_keep_their_objects_apart_and_together_few():
+    shared = Decoded()
+    one, other = Store(decoded=shared), Store(decoded=shared)
+    put(one, config_map("a", colour="red"))
+    put(other, config_map("a", colour="blue"))
+    assert (one.get(Key("ns", "a")), other.get(Key("ns", "a"))) == (config_map("a"), config_map("a", colour="blue"))
+    kept = one.get(Key("ns", "a"))
+    for number in range(KEPT_DECODED):
+        put(other, config_map(f"c{number}"))
+    assert one.get(Key("ns", "a")) is not kept
+    other.remove(Key("ns", "a"))
+    assert (one.get(Key("ns", "a")), other.get(Key("ns", "a"))) == (config_map("a"), None)
 
 
 def test_removing_what_is_not_there_is_harmless(store):

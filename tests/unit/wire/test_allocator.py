@@ -62,3 +62,30 @@ asyncio.run(asyncio.wait_for(main(), 30))
 
 def test_garbage_that_was_in_use_for_long_is_found_when_there_is_time():
     subprocess.run([sys.executable, "-c", OLD_GARBAGE], check=True)
+
+
+AT_A_TIME = """
+import asyncio, gc
+from isvc.wire.allocator import settle_memory
+
+async def main():
+    settle_memory()
+    looked_at, kept = [], []
+    look = lambda info: sum(len(gc.get_objects(generation=each)) for each in range(info["generation"] + 1))
+    gc.callbacks.append(lambda phase, info: looked_at.append(look(info)) if phase == "start" else None)
+    before = sum(each["collected"] for each in gc.get_stats())
+    for number in range(200_000):
+        kept.append([number])
+        cycle = []
+        cycle.append(cycle)
+    print(max(looked_at), sum(each["collected"] for each in gc.get_stats()) - before)
+
+asyncio.run(main())
+"""
+
+
+def test_the_collector_looks_at_few_objects_at_a_time_and_finds_new_garbage():
+    done = subprocess.run([sys.executable, "-c", AT_A_TIME], capture_output=True, text=True, check=True)
+    looked_at, collected = map(int, done.stdout.split())
+    assert looked_at < 16_000
+    assert collected > 190_000

@@ -22,6 +22,7 @@ from isvc.api.resources import (
     CLUSTER_STORAGE_CONTAINERS,
     LLM_INFERENCE_SERVICE_CONFIGS,
 )
+from isvc.api.schema import forget_schemas
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import (
@@ -68,6 +69,7 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
         await _remove_webhooks(client)  # those of an earlier start would be asked about the runtimes
         objects = [*local_runtimes(), *local_presets(SYSTEM_NAMESPACE)]
         kinds = [*(_with_conversion(crd, conversions) for crd in crds(described=True)), *third_party_crds()]
+        forget_schemas()
         await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in objects))
         await _ensure(client, PERSISTENT_VOLUME_CLAIMS, _claim())

@@ -20,6 +20,7 @@ from isvc.toolkit.cache.mirror import Mirror
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.reads import ConflictingReads, Declaration, Read, merge
+from isvc.toolkit.store import Decoded
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,8 @@ class Cache:
         self._declarations: dict[Resource, list[Declaration]] = {}
         self._waiting: dict[Resource, list[tuple[Handler, bool]]] = {}  # subscribed before there was a mirror
         self._mirrors: dict[Resource, Mirror] = {}  # built at the start, or when first read
-        self._crds = Informer(client, _CRD_NAMES, self._clock)
+        self._decoded = Decoded()
+        self._crds = Informer(client, _CRD_NAMES, self._clock, decoded=self._decoded)
         self._tasks: list[asyncio.Task[None]] = []
 
     def declare(self, part: str, *reads: Read) -> None:
@@ -200,7 +202,8 @@ class Cache:
             if resource not in self._declarations:
                 raise KeyError(f"no part of the program has declared to read {resource}")
             selections = merge(self._declarations[resource])
-            mirror = Mirror([Informer(self._client, read, self._clock, self._on_lost) for read in selections])
+            informers = (Informer(self._client, each, self._clock, self._on_lost, self._decoded) for each in selections)
+            mirror = Mirror(tuple(informers))
             self._mirrors[resource] = mirror
             for handler, before in self._waiting.pop(resource, ()):
                 mirror.subscribe(handler, before=before)

@@ -22,7 +22,7 @@ from isvc.toolkit.client.answers import Page, WatchEvent
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.reads import Read
-from isvc.toolkit.store import Store
+from isvc.toolkit.store import Decoded, Store
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +38,18 @@ RELIST_AFTER = 3  # refusals in a row: perhaps the server does not know our vers
 
 
 class Informer:
-    def __init__(self, client: Client, read: Read, clock: Clock, on_lost: Callable[[], None] | None = None) -> None:
-        """`on_lost` is called whenever the server cannot be reached."""
+    def __init__(
+        self,
+        client: Client,
+        read: Read,
+        clock: Clock,
+        on_lost: Callable[[], None] | None = None,
+        decoded: Decoded | None = None,
+    ) -> None:
+        """`on_lost` is called whenever the server cannot be reached; `decoded` is shared with other informers."""
         self.resource = read.resource
         self.read = read
-        self.store = Store(read.indexers)
+        self.store = Store(read.indexers, decoded)
         self.synced = False  # it holds what the server has (or had, when last heard of)
         self.forbidden = False  # the server does not let us read this kind
         self._client = client
