@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from isvc.apiserver.cel import CelError, compile_expression, compile_in, environment
+from isvc.apiserver.cel import CelError, compile_expression, compile_in, environment, extensions
 from isvc.apiserver.crd.values import names_of
 from isvc.kube.schemas import Schema
 
@@ -123,20 +123,20 @@ class SchemaTypes:
             field.type = getattr(self._fields, kind)
 
 
-@lru_cache(maxsize=1)  # rules of one schema come one after the other
-def _environment(self_type: _SelfType) -> Any:
+@lru_cache(maxsize=2)  # rules of one schema come one after the other
+def _environment(self_type: _SelfType, used: extensions.Names) -> Any:
     from google.protobuf import descriptor_pool, struct_pb2
 
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(struct_pb2.DESCRIPTOR.serialized_pb)
     pool.AddSerializedFile(self_type.messages)
-    return environment(pool, self_type.type)
+    return environment(used, pool, self_type.type)
 
 
 @lru_cache(maxsize=512)  # versions of a definition have many rules in common
 def _result(self_type: _SelfType, source: str) -> str:
     try:
-        program = compile_in(_environment(self_type), source)
+        program = compile_in(_environment(self_type, extensions.used_in(source)), source)
     except CelError as error:
         if _MIXED_NUMBERS.sub("", str(error)).strip():
             raise

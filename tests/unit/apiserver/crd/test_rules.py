@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -128,12 +130,32 @@ def test_items_of_keyed_lists_have_old_values_and_maps_are_walked():
         "sets.contains([1, 2], [1]) && sets.equivalent([1, 2], [2, 1]) && !sets.intersects([1], [2])",
         "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('1.2.3').minor() == 2",
         "'a-b'.split('-') == ['a', 'b'] && 'AbC'.lowerAscii() == 'abc'",
+        "'abc'.charAt(1) == 'b' && 'abcb'.indexOf('b') == 1 && 'abcb'.lastIndexOf('b') == 3",
+        "['a', 'b'].join('-') == 'a-b' && 'a'.upperAscii() == 'A' && 'aa'.replace('a', 'b') == 'bb'",
+        "'abc'.substring(1) == 'bc'",
+        "' a '.trim() == 'a'",
+        "'ab'.reverse () == 'ba'",
+        "'%d'.format([1]) == '1'",
+        "strings.quote('a') == '\"a\"'",
         "optional.none().orValue(1) == 1",
+        "{'a': 1}.?a.value() == 1 && [1][?2].hasValue() == false",
+        "{?'a': {'b': 1}.?b} == {'a': 1}",
+        "[1, 2].first().value() == 1",
         "cel.bind(x, 2, x * x) == 4",
+        "math.greatest(1, 2) == 2",
+        "base64.encode(b'a') == 'YQ=='",
     ],
 )
 def test_the_functions_of_kubernetes(expression):
     assert compile_expression(expression).evaluate({}) is True
+
+
+def test_only_the_extensions_that_an_expression_uses_are_loaded():
+    program = "from isvc.apiserver.cel import compile_expression as c; import sys\n{}\n"
+    program += "print(*sorted(name for name in sys.modules if name.startswith('cel_expr_python.ext.ext_')))"
+    for expression, loaded in {"self.size() > 1": "", "'a'.trim() == self": "cel_expr_python.ext.ext_strings"}.items():
+        command = [sys.executable, "-c", program.format(f"c({expression!r})")]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == loaded
 
 
 def test_expressions_that_do_not_compile():
