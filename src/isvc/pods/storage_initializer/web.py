@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from email.message import Message
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from isvc.pods.storage_initializer.remote import CHUNK, Body, Digest
 from isvc.pods.storage_initializer.web_policy import opener
@@ -89,6 +90,19 @@ class Web:
             return json.loads(self.read(url, headers, data=data))
         except (ValueError, RecursionError) as error:
             raise Damaged(f"{url}: the server's answer is no JSON") from error
+
+
+def split_login(url: str) -> tuple[str, str, str]:
+    """Returns an address without the user that stands in it, the user and the password: urllib takes all for a host."""
+    parts = urlsplit(url)
+    plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return plain, unquote(parts.username or ""), unquote(parts.password or "")
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """Returns the header that carries a login, if there is one."""
+    login = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {login}"} if user or password else {}
 
 
 class WebFile:

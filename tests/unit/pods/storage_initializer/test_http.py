@@ -31,6 +31,18 @@ def test_a_file(web: Site, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_a_login_in_the_address_is_sent_as_such_and_never_told(web: Site, tmp_path: Path) -> None:
+    web.files["/model.bin"] = MODEL
+    scheme, _, host = web.address.partition("://")
+    uri = f"{scheme}://me:se%40cret@{host}"
+    assert bring(f"{uri}/model.bin", tmp_path / "model") == (0, "")
+    login = base64.b64encode(b"me:se@cret").decode()
+    assert {headers["authorization"] for _, headers in web.requests} == {f"Basic {login}"}
+    status, said = bring(f"{uri}/other.bin", tmp_path / "other")
+    assert status != 0
+    assert "cret" not in said
+
+
 def test_goes_on_where_the_connection_broke(web: Site, tmp_path: Path) -> None:
     def cut_twice(answer: Answer) -> bool:
         if len(web.requests) > 2:

@@ -311,9 +311,13 @@ class Container:
         grace = dig(self._context.pod, "spec", "terminationGracePeriodSeconds")
         await asyncio.shield(asyncio.ensure_future(self._end_process(30 if grace is None else grace)))
 
+    def _next_word(self) -> asyncio.Event:
+        assert self.log is not None  # while it runs
+        return self.log.next_growth()
+
     async def _follow(self, asker: probes.Asker, probe: Object) -> None:
         tally = probes.Tally(probe)
-        async for answer in probes.answers(probe, asker.ask, eager=True):
+        async for answer in probes.answers(probe, asker.ask, self._next_word):
             verdict = tally.hear(answer.ok)
             if verdict is not None and verdict != self.state.ready:
                 self.state.ready = verdict
@@ -324,7 +328,7 @@ class Container:
     async def _must_pass(self, asker: probes.Asker, probe: Object, kind: str, *, once: bool = False) -> None:
         """Ends the process when the probe fails too often; with `once` returns when it has passed."""
         tally = probes.Tally(probe)
-        async for answer in probes.answers(probe, asker.ask, eager=once):
+        async for answer in probes.answers(probe, asker.ask, self._next_word if once else None):
             verdict = tally.hear(answer.ok)
             if once and verdict:
                 return

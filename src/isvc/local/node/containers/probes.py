@@ -1,12 +1,14 @@
 """Probes: does a container answer, as its spec asks?
 
-Until a container is ready it is asked many times a second rather than once a period, which only ever makes it ready
-sooner: failures count once a period, as in Kubernetes.
+Until a container is ready it is asked many times a second rather than once a period, and whenever it has said
+something: servers do when they begin to serve. That only ever makes it ready sooner: failures count once a period, as
+in Kubernetes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -15,7 +17,7 @@ from isvc.kube.container_ports import port_number
 from isvc.kube.objects import Object, dig
 
 HOST = "127.0.0.1"
-_EAGER = 0.05
+_LEAST_PAUSE, _EAGER, _LONGEST_PAUSE = 0.02, 0.05, 1.0
 
 
 class Answer(NamedTuple):
@@ -119,19 +121,36 @@ def _tls(action: Object) -> ssl.SSLContext | None:
     return context
 
 
-async def answers(probe: Object, ask: Callable[[Object], Awaitable[Answer]], *, eager: bool) -> AsyncIterator[Answer]:
-    """Yields one answer a period; an `eager` caller hears of a success after failures within a moment."""
+NextWord = Callable[[], asyncio.Event]
+"""Returns what is set when the container writes something the next time."""
+
+
+async def answers(
+    probe: Object, ask: Callable[[Object], Awaitable[Answer]], next_word: NextWord | None = None
+) -> AsyncIterator[Answer]:
+    """Yields one answer a period; with `next_word` a success after failures within a moment."""
     period = float(probe.get("periodSeconds") or 10)
     loop = asyncio.get_running_loop()
     await asyncio.sleep(probe.get("initialDelaySeconds") or 0)
     counted, pause = -period, _EAGER
     while True:
+        word = next_word() if next_word else None  # what is said while it is asked counts
         answer = await ask(probe)
         if answer.ok or loop.time() - counted >= period:
             counted = loop.time()
             yield answer
-        pause = _EAGER if answer.ok else min(pause * 1.5, 1.0)
-        await asyncio.sleep(min(pause, period) if eager and not answer.ok else period)
+        pause = _EAGER if answer.ok else min(pause * 1.5, _LONGEST_PAUSE)
+        if answer.ok or word is None:
+            await asyncio.sleep(period)
+        else:
+            await _rest(word, min(pause, period))
+
+
+async def _rest(word: asyncio.Event, seconds: float) -> None:
+    """Returns in so many seconds, or when the container has said something; not at once, as some never stop talking."""
+    await asyncio.sleep(_LEAST_PAUSE)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(word.wait(), seconds - _LEAST_PAUSE)
 
 
 class Tally:

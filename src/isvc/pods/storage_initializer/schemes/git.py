@@ -7,7 +7,6 @@ of the address chooses a branch or a tag.
 
 from __future__ import annotations
 
-import base64
 import io
 import re
 import stat
@@ -16,13 +15,13 @@ from contextlib import AbstractContextManager
 from http.client import HTTPResponse
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from isvc.pods.storage_initializer.fetching import Room
 from isvc.pods.storage_initializer.remote import Digest, RemoteFile
 from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.storage_initializer.unpacking import Budget, Tree, path_inside
-from isvc.pods.storage_initializer.web import Pace, Web, WebFile
+from isvc.pods.storage_initializer.web import Pace, Web, WebFile, basic, split_login
 from isvc.pods.storage_initializer.web_policy import origin
 from isvc.pods.stores.errors import Damaged, Interrupted, NotFound, need
 from isvc.pods.stores.settings import Settings
@@ -60,13 +59,10 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
 
 
 def parse(uri: str, settings: Settings) -> Repository:
-    parts = urlsplit(uri)
-    user = unquote(parts.username or "") or settings.get("GIT_USERNAME")
-    password = settings.get("GIT_PASSWORD") or unquote(parts.password or "")
-    login = base64.b64encode(f"{user}:{password}".encode()).decode()
-    headers = {"Authorization": f"Basic {login}"} if user or password else {}
-    url = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="").geturl().rstrip("/")
-    return Repository(url, unquote(parts.fragment), headers)
+    url, user, password = split_login(uri)
+    place, _, version = url.partition("#")
+    headers = basic(user or settings.get("GIT_USERNAME"), settings.get("GIT_PASSWORD") or password)
+    return Repository(place.rstrip("/"), unquote(version), headers)
 
 
 def _check_out(

@@ -10,14 +10,15 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from isvc.pods.storage_initializer.archive import is_archive
 from isvc.pods.storage_initializer.remote import RemoteFile
 from isvc.pods.storage_initializer.transfer import download
-from isvc.pods.storage_initializer.web import Web, WebFile
+from isvc.pods.storage_initializer.web import Web, WebFile, basic, split_login
 from isvc.pods.stores.errors import Denied, StorageError
 from isvc.pods.stores.settings import Settings
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
     name = file_name(uri)
-    page = _Page(Web.of(settings), uri, headers_for(uri, settings))
+    url, *login = split_login(uri)
+    page = _Page(Web.of(settings), url, {**basic(*login), **headers_for(uri, settings)})
     download(name, [RemoteFile(name, page.open)], folder)
 
 
