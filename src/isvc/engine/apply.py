@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from isvc.engine.comparison import Comparison, fingerprint_of, owners
+from isvc.engine.comparison import Comparison, Wanted, fingerprint_of, owners
 from isvc.engine.outcome import Created, Deleted, Outcome, Refusal, Rejected, Result, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, ChildKey, Edit, Hold, Part, Plan, Want
 from isvc.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge
@@ -52,7 +52,7 @@ class Writer(Protocol):
 class _Seen(NamedTuple):
     """What we asked for, what the API server made of it, and the version of the child that this was seen in."""
 
-    wanted: int
+    wanted: Wanted
     live: int
     version: str
 
@@ -135,21 +135,27 @@ class Engine:
 
     async def _update(self, owner: Object, child: Child, live: Object) -> Result:
         key, version, wanted = child.key, resource_version_of(live), fingerprint_of(child)
-        compared = Comparison(child, live, self._client.field_manager)
-        seen = self._seen.get(key)
-        if seen is None and await self._is_unchanged(owner, compared):
-            self._seen[key] = _Seen(wanted, compared.fingerprint, version)
+        compared, seen = Comparison(child, live, self._client.field_manager), self._seen.get(key)
+        if seen is not None and (seen.wanted, seen.version) == (wanted, version):
             return Unchanged(live)
-        if seen is not None and seen.wanted != wanted:
-            seen = None  # it belongs to another manifest
-        if seen is not None and seen.version == version:
-            return Unchanged(live)
-        if compared.has_all_required and ((seen and seen.live == compared.fingerprint) or not compared.drifted):
+        if await self._is_settled(owner, compared, wanted, seen):
             self._seen[key] = _Seen(wanted, compared.fingerprint, version)
             return Unchanged(live)
         updated = await self._client.update(child.resource, compared.replacement(owner))
         self._remember(owner, child, updated)
-        return Updated(updated, repaired=seen is not None)
+        if resource_version_of(updated) == version:
+            return Unchanged(updated)
+        return Updated(updated, repaired=seen is not None and seen.wanted == wanted)
+
+    async def _is_settled(self, owner: Object, compared: Comparison, wanted: Wanted, seen: _Seen | None) -> bool:
+        """Returns whether an update of the child would change nothing, as far as can be said without asking for it."""
+        if seen is None:
+            return await self._is_unchanged(owner, compared)
+        if seen.wanted.compared != wanted.compared and seen.version == resource_version_of(compared.live):
+            return False  # it is what the API server made of another manifest
+        if not compared.has_all_required:
+            return False
+        return (seen.wanted == wanted and seen.live == compared.fingerprint) or not compared.drifted
 
     async def _inherit(self, owner: Object, child: Child, live: Object) -> Result:
         """Adopts a child of an owner that was deleted and created anew.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -120,10 +120,17 @@ class Comparison:
         return {key for key in metadata.get(name) or () if f"f:{key}" in claimed}
 
 
-def fingerprint_of(child: Child) -> int:
+class Wanted(NamedTuple):
+    """What a manifest asks for: in the fields that are compared, and in the maps that may hold more."""
+
+    compared: int
+    required: int
+
+
+def fingerprint_of(child: Child) -> Wanted:
     """Changes when the manifest asks for something else."""
     required = [at(child.manifest, path) for path in child.policy.required]
-    return _digest([_compared_parts(child, child.manifest), required])
+    return Wanted(_digest(_compared_parts(child, child.manifest)), _digest(required))
 
 
 def owners(owner: Object, child: Child, live: Object) -> list[Object]:

@@ -48,6 +48,15 @@ async def test_a_new_manifest_is_an_update_and_an_edit_a_repair(engine, server):
     assert repaired.live["data"] == {"x": "3"}
 
 
+async def test_a_manifest_that_spells_out_a_default_is_no_update(engine, server):
+    server.admit = lambda obj: {**obj, "data": {"added": "by a webhook", **obj["data"]}}
+    await engine.apply(OWNER, plan(config("a", x="1")))
+    for _ in range(2):
+        again = await engine.apply(OWNER, plan(config("a", x="1", added="by a webhook")))
+        assert isinstance(result(again, "a"), Unchanged)
+    assert server.taken_requests() == ["POST ConfigMap a", "PUT ConfigMap a"]
+
+
 async def test_what_a_webhook_insists_on_costs_a_dry_run_after_a_restart_and_no_write(engine, server):
     def admit(obj):
         obj["data"]["added"] = "by a webhook"
