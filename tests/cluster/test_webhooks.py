@@ -291,17 +291,24 @@ async def test_a_secret_that_others_wrote_is_put_right(
     assert await client.get(SECRETS, "cert", namespace) == live, "it is right now"
 
 
-async def test_a_bundle_that_somebody_removed_is_put_back(client, namespace, registered, tmp_path):
+async def test_a_bundle_that_somebody_removed_is_put_back(client, namespace, registered, tmp_path, monkeypatch):
     name = f"judge-{namespace}"
-    await client.patch(
-        VALIDATING_WEBHOOK_CONFIGURATIONS,
-        name,
-        {"webhooks": [{"name": "judge.isvc.example", "clientConfig": {"caBundle": None}}]},
-        kind=PatchKind.STRATEGIC,
-    )
     targets = Targets(validating=[name, "does-not-exist"])
-    await Certificates(
+    certificates = Certificates(
         client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=Path(tmp_path), targets=targets
-    ).ensure()
-    live = await client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, name)
-    assert live["webhooks"][0]["clientConfig"]["caBundle"]
+    )
+    removed = {"webhooks": [{"name": "judge.isvc.example", "clientConfig": {"caBundle": None}}]}
+    for _ in range(2):  # before its first look, and between two of them
+        await client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, name, removed, kind=PatchKind.STRATEGIC)
+        await certificates.ensure()
+        live = await client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, name)
+        assert live["webhooks"][0]["clientConfig"]["caBundle"]
+    read, get = [], Client.get
+
+    async def get_and_note(self, resource, name, namespace=""):
+        read.append(name)
+        return await get(self, resource, name, namespace)
+
+    monkeypatch.setattr(Client, "get", get_and_note)
+    await certificates.ensure()
+    assert read == ["cert", "does-not-exist"], "of what nobody changed the version is enough"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isvc.kube.errors import ApiError, Conflict, Invalid, NotFound
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, resource_version_of
 from isvc.kube.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
@@ -68,6 +68,7 @@ class Certificates:
         self._dir = Path(cert_dir)
         self._targets = targets or Targets()
         self._clock = clock or SystemClock()
+        self._right: dict[tuple[Resource, str], tuple[str, str]] = {}  # the version, and the caBundle that it has
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -167,10 +168,14 @@ class Certificates:
         problem: ApiError | None = None
         for _ in range(ATTEMPTS):
             try:
+                known = self._right.get((resource, name))
+                if known and known == (await self._client.version(resource, name), bundle):
+                    return  # a CRD is a megabyte, and asked for every minute
                 live = await self._client.get(resource, name)
                 if patch := bundle_patch(live, bundle, self._targets.service):
-                    await self._client.patch(resource, name, patch, kind=PatchKind.JSON)
+                    live = await self._client.patch(resource, name, patch, kind=PatchKind.JSON)
                     log.info("%s %s: caBundle set", resource.kind, name)
+                self._right[resource, name] = (resource_version_of(live), bundle)
                 return
             except NotFound:
                 log.debug("%s %s does not exist; no caBundle to set", resource.kind, name)

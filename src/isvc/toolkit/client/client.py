@@ -99,6 +99,11 @@ class Client:
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         return await self._call("GET", _path(resource, namespace, name))
 
+    async def version(self, resource: Resource, name: str, namespace: str = "") -> str:
+        """Returns an object's resourceVersion, for which the server sends metadata alone."""
+        found = await self.request("GET", _path(resource, namespace, name), headers={"Accept": _METADATA})
+        return str(found["metadata"]["resourceVersion"])
+
     async def list(self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "") -> ObjectList:
         items: list[Object] = []
         version = ""
