@@ -6,6 +6,7 @@ validates fields. That of InferenceServices has the fields of a container forty 
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -21,36 +22,41 @@ _INNER: Final = ("items", "additionalProperties")
 
 def share(schemas: dict[str, Object]) -> dict[str, Object]:
     """Returns schemas that mean the same to who follows references, and those that they refer to now."""
-    repeated: Counter[bytes] = Counter()
-    shared: dict[bytes, tuple[str, Object]] = {}
-
-    def count(schema: Object) -> Object:
-        if content := _content(schema):
-            repeated[content] += 1
-        return _map(schema, count)
-
-    def refer(schema: Object) -> Object:
-        content = _content(schema)
-        if repeated[content] < 2 or len(content) < _WORTH_IT:
-            return _map(schema, refer)
-        if content not in shared:
-            inner = {key: value for key, value in schema.items() if key != "description"}
-            name = f"shared.{len(shared)}.Object"  # `kubectl explain` shows the last part as the field's type
-            shared[content] = name, {}
-            shared[content] = name, _map(inner, refer)
-        text = {"description": schema["description"]} if "description" in schema else {}
-        return V3.reference(shared[content][0], text)
-
+    sharing = _Sharing()
     for schema in schemas.values():
-        count(schema)
-    return {name: _map(schema, refer) for name, schema in schemas.items()} | dict(shared.values())
+        sharing.count(schema)
+    return {name: _map(schema, sharing.refer) for name, schema in schemas.items()} | dict(sharing.shared.values())
+
+
+class _Sharing:
+    def __init__(self) -> None:
+        self.repeated: Counter[bytes] = Counter()
+        self.shared: dict[bytes, tuple[str, Object]] = {}
+
+    def count(self, schema: Object) -> Object:
+        if content := _content(schema):
+            self.repeated[content] += 1
+        return _map(schema, self.count)
+
+    def refer(self, schema: Object) -> Object:
+        content = _content(schema)
+        if self.repeated[content] < 2:
+            return _map(schema, self.refer)
+        if content not in self.shared:
+            inner = {key: value for key, value in schema.items() if key != "description"}
+            name = f"shared.{len(self.shared)}.Object"  # `kubectl explain` shows the last part as the field's type
+            self.shared[content] = name, {}
+            self.shared[content] = name, _map(inner, self.refer)
+        text = {"description": schema["description"]} if "description" in schema else {}
+        return V3.reference(self.shared[content][0], text)
 
 
 def _content(schema: Object) -> bytes:
-    """Returns what an object with known fields says, but for its description; nothing of other types."""
+    """Returns a hash of what an object with known fields says, but for its description; nothing of what is short."""
     if schema.get("type") != "object" or "properties" not in schema:
         return b""
-    return orjson.dumps({**schema, "description": None}, option=orjson.OPT_SORT_KEYS)
+    text = orjson.dumps({**schema, "description": None}, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).digest() if len(text) >= _WORTH_IT else b""
 
 
 def _map(schema: Object, change: Callable[[Object], Object]) -> Object:
