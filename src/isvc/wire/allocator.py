@@ -12,17 +12,17 @@ import gc
 import sys
 import time
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _BYTES: Final = 128 << 10  # what glibc begins with
 
 # Everything waits for the garbage collector, for 0.13 s where it looks at 400,000 objects. Most objects here are trees,
-# which need none. So it looks at new objects, twice, in numbers that take milliseconds, and at all when there is time.
+# which need none. So it looks at new objects, twice, in numbers that take milliseconds, and at all about once an hour.
 _YOUNG: Final = (5_000, 1, 1_000_000_000)  # 15,000 at a time at most: ten milliseconds on a slow machine
 _EVERY: Final = 10.0  # seconds
 _IDLE: Final = 0.02  # of a core
-_MOST_PUT_OFF: Final = 360  # times: an hour
+_SELDOM: Final = 360  # times: an hour
 
 
 def settle_memory(every: float = _EVERY) -> None:
@@ -30,19 +30,28 @@ def settle_memory(every: float = _EVERY) -> None:
     gc.freeze()
     gc.enable()
     gc.set_threshold(*_YOUNG)
+    if _exempt_survivors not in gc.callbacks:
+        gc.callbacks.append(_exempt_survivors)
     return_freed_memory()
     _collect_when_idle(every, time.process_time(), 0)
 
 
-def _collect_when_idle(every: float, used_before: float, put_off: int) -> None:
-    """Collects old garbage when the process has done next to nothing for a while, or has been busy for an hour."""
-    used, has_aged = time.process_time(), gc.get_count()[2] > 0
-    if has_aged and (used - used_before < every * _IDLE or put_off >= _MOST_PUT_OFF):
+def _exempt_survivors(phase: Literal["start", "stop"], info: dict[str, int]) -> None:
+    """Exempts what the collector has looked at twice: until it looks at all, only the end of its last use frees it."""
+    if phase == "stop" and info["generation"] > 0:
+        gc.freeze()
+
+
+def _collect_when_idle(every: float, used_before: float, times: int) -> None:
+    """Collects old garbage once an hour, when the process has done next to nothing for a while, or after two hours."""
+    is_idle = time.process_time() - used_before < every * _IDLE
+    if times >= (_SELDOM if is_idle else 2 * _SELDOM):
+        gc.unfreeze()
         gc.collect()
+        times = 0
+    if is_idle:
         return_freed_memory()
-        put_off = 0
-    later = (every, time.process_time(), put_off + 1 if has_aged else 0)
-    asyncio.get_running_loop().call_later(every, _collect_when_idle, *later)
+    asyncio.get_running_loop().call_later(every, _collect_when_idle, every, time.process_time(), times + 1)
 
 
 def return_freed_memory() -> None:

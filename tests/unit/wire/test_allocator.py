@@ -47,10 +47,11 @@ class Connection:
     pass
 
 async def main():
-    settle_memory(every=0.05)
+    settle_memory(every=0.005)
     connection = Connection()
     connection.transport = {"of": connection}
     gc.collect(0), gc.collect(1)  # it has been looked at twice, and is in use
+    assert gc.is_tracked(connection) and not any(each is connection for each in gc.get_objects()), "it is exempt"
     seen = weakref.ref(connection)
     del connection
     while seen() is not None:
