@@ -163,7 +163,8 @@ def measure(python: str, number: int, *, stacks: bool) -> None:
         creating.join()
         in_a_minute = sum(each - began < 60 for each in times)
         print(f"{number} services Ready in {times[-1] - began:.0f} s, {in_a_minute} in the first minute")
-        print(f"    a read takes {1000 * percentile(waits, 50):.0f} ms, p99 {1000 * percentile(waits, 99):.0f} ms")
+        p50, p99, most = 1000 * percentile(waits, 50), 1000 * percentile(waits, 99), 1000 * max(waits)
+        print(f"    a read takes {p50:.0f} ms, p99 {p99:.0f} ms, at most {most:.0f}")
         for pid in processes:
             each = 1000 * (cpu_of(pid, alone=True) - before[pid]) / number
             print(f"    {each:5.1f} ms CPU a service, {memory(pid):4} MB: {title_of(pid)}")
