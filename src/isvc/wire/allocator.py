@@ -19,7 +19,7 @@ _BYTES: Final = 128 << 10  # what glibc begins with
 
 # Everything waits for the garbage collector, for 0.13 s where it looks at 400,000 objects. Most objects here are trees,
 # which need none. So it looks at new objects, twice, in numbers that take milliseconds, and at all about once an hour.
-_YOUNG: Final = (5_000, 1, 1_000_000_000)  # 15,000 at a time at most: ten milliseconds on a slow machine
+_YOUNG: Final = (3_000, 1, 1_000_000_000)  # 9,000 at a time at most: ten milliseconds on a slow machine
 _EVERY: Final = 10.0  # seconds
 _IDLE: Final = 0.02  # of a core
 _SELDOM: Final = 360  # times: an hour
