@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from isvc.pods.stores.errors import Interrupted, StorageError, from_http_status, need
+from isvc.pods.stores.errors import Denied, Interrupted, StorageError, from_http_status, need
 from isvc.pods.stores.settings import Settings
 
 
@@ -71,7 +71,8 @@ def explain_errors(where: str) -> Iterator[None]:
             raise StorageError(f"{where} changed while it was downloaded") from error
         raise from_http_status(status, where, error.response.get("Error", {}).get("Code", "")) from error
     except exceptions.NoCredentialsError as error:
-        raise from_http_status(401, where, "no credentials") from error
+        advice = "name a ServiceAccount that has them, or set awsAnonymousCredential for a public bucket"
+        raise Denied(f"{where}: no credentials were given, so that nobody was asked: {advice}") from error
     except (exceptions.HTTPClientError, exceptions.ConnectionError, exceptions.IncompleteReadError) as error:
         raise Interrupted(f"{where}: {error}") from error
     except exceptions.BotoCoreError as error:

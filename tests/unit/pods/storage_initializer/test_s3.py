@@ -157,3 +157,10 @@ def test_client_settings() -> None:
     assert config.s3 == {"addressing_style": "virtual", "use_accelerate_endpoint": True}
     legacy = {"AWS_ENDPOINT_URL": "https://s3.amazonaws.com", "AWS_DEFAULT_REGION": "eu-west-1"}
     assert _config(Settings.read(legacy)).s3 == {"addressing_style": "virtual"}
+
+
+def test_without_credentials_nobody_is_said_to_have_refused(tmp_path: Path, s3_endpoint: str) -> None:
+    nothing = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true"}
+    status, said = bring("s3://models/iris", tmp_path / "model", s3_endpoint, **nothing)
+    assert status == 4
+    assert "no credentials were given, so that nobody was asked" in said
