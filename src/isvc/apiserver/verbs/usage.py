@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -109,8 +110,9 @@ def _head(kind: str, measured: Entry, figures: Object) -> Object:
 
 
 def _usage(figures: Object) -> Object:
-    memory = figures["memory"]["workingSetBytes"] // 1024 * 1024
-    return {
-        "cpu": str(Quantity(figures["cpu"]["usageNanoCores"])),
-        "memory": str(Quantity(memory * 10**9, Notation.BINARY)),
-    }
+    return _quantities(figures["cpu"]["usageNanoCores"], figures["memory"]["workingSetBytes"] // 1024 * 1024)
+
+
+@lru_cache(maxsize=256)  # of many pods most use nothing
+def _quantities(nanocores: int, memory: int) -> Object:
+    return {"cpu": str(Quantity(nanocores)), "memory": str(Quantity(memory * 10**9, Notation.BINARY))}

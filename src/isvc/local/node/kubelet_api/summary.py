@@ -15,18 +15,18 @@ def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Objec
     """Lists pods of which every running container has been measured; those that are simulated use nothing."""
     meter.look()
     machine = meter.of_machine()
-    pods = [_pod(worker, meter) for worker in workers]
+    nothing = _figures(Usage(0.0, 0, PERIOD, time.time()))
+    pods = [_pod(worker, meter, nothing) for worker in workers]
     return {
         "node": {"nodeName": node, **(_figures(machine) if machine else {})},
         "pods": [pod for pod in pods if pod is not None],
     }
 
 
-def _pod(worker: PodWorker, meter: UsageMeter) -> Object | None:
+def _pod(worker: PodWorker, meter: UsageMeter, nothing: Object) -> Object | None:
     pod = worker.pod
     reference = {"name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)}
     if worker.is_pretended and dig(pod, "status", "phase") == "Running":
-        nothing = _figures(Usage(0.0, 0, PERIOD, time.time()))
         return {
             "podRef": reference,
             "containers": [{"name": each["name"], **nothing} for each in pod["spec"]["containers"]],
