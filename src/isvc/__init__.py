@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing's own is not imported: Ctrl-C shows a traceback until `isvc.__main__` runs
 if TYPE_CHECKING:
+    from typing import Any
+
     from isvc.insight.rendering import render as render
     from isvc.pods.modelserver import Model as Model
     from isvc.pods.modelserver import ModelServer as ModelServer

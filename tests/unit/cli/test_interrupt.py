@@ -24,7 +24,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["click", "isvc.cli.up", "isvc.local.home", "uvloop", "isvc.local.stack"])
+@pytest.mark.parametrize("module", ["typing", "click", "isvc.cli.up", "isvc.local.home", "uvloop", "isvc.local.stack"])
 def test_it_ends_without_a_traceback(module, tmp_path):
     code = CODE.replace("sys.argv[1]", repr(module))
     env = {**os.environ, "ISVC_HOME": str(tmp_path / "home")}
