@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 
 import aiohttp
@@ -20,7 +21,8 @@ class FaultyProxy:
         self.cut_every: float | None = None
         self.expire_watches = False
         self.away = False
-        self.refusal = ""  # Forbidden or NotFound
+        self.refusal = ""  # Forbidden or NotFound,
+        self.refusals = math.inf  # so many times
         self.failing = 0
         self.cuts = 0
         self.lists = 0
@@ -97,7 +99,8 @@ class FaultyProxy:
             self.failing -= 1
             status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}
             return web.json_response({**status, "message": "the proxy was set to fail"}, status=500)
-        if self.refusal:
+        if self.refusal and self.refusals:
+            self.refusals -= 1
             code = {"Forbidden": 403, "NotFound": 404}[self.refusal]
             return web.json_response(
                 {"kind": "Status", "status": "Failure", "reason": self.refusal, "code": code}, status=code

@@ -209,6 +209,21 @@ async def test_an_optional_kind_that_is_not_for_us_does_not_hold_up_the_others(c
     await until(lambda: cache.serves(SECRETS))
 
 
+async def test_an_optional_kind_is_not_missing_because_that_was_said_once(cache, client, namespace, proxy):
+    await client.create(CONFIG_MAPS, config_map("stays", namespace))
+    history = History()
+    cache.declare("test", Read(CONFIG_MAPS, namespace=namespace, optional=True))
+    cache.subscribe(CONFIG_MAPS, history)
+    await fill(cache)
+    await until(lambda: proxy.streaming)
+    proxy.refusal, proxy.refusals = "NotFound", 2  # of whichever watches: there is one of CRDs, too
+    proxy.cut()
+    await until(lambda: not proxy.refusals and proxy.streaming)
+    await client.create(CONFIG_MAPS, config_map("comes", namespace))
+    await until(lambda: "comes" in history.objects)
+    assert not history.deleted
+
+
 async def test_our_own_writes_are_seen_at_once_and_told_once(cache, client, namespace):
     history = await follow(cache, namespace)
     created = await client.create(CONFIG_MAPS, config_map("mine", namespace, "1"))

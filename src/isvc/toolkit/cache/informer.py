@@ -2,8 +2,8 @@
 
 A broken watch resumes where it stopped; one that is too old is listed again, and what vanished meanwhile is reported as
 deleted. While the server is away attempts back off. An optional kind whose CRD is missing is empty, and is looked for
-again when the CRDs change. Of any other kind a server that says it does not exist empties nothing: a proxy may say so,
-and whoever removes its CRD has its objects deleted first.
+again when the CRDs change; of one that was there the server has to say so several times. Of any other kind it empties
+nothing: a proxy may say so, and whoever removes a CRD has its objects deleted first.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Informer:
                 await self._watch()
             except NotFound as error:
                 problem = error
-                if self.read.optional:
+                if self.read.optional and (not self.synced or failures >= RELIST_AFTER):
                     self._handle_missing()
                     await self._until_nudged()
                     continue
