@@ -18,11 +18,11 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
 _BYTES: Final = 128 << 10  # what glibc begins with
 
 # Everything waits for the garbage collector, for 0.13 s where it looks at 400,000 objects. Most objects here are trees,
-# which need none. So it looks at new objects, twice, in numbers that take milliseconds, and at all about once an hour.
+# which need none. So it looks at new objects, twice, in numbers that take milliseconds, and seldom at all.
 _YOUNG: Final = (3_000, 1, 1_000_000_000)  # 9,000 at a time at most: ten milliseconds on a slow machine
 _EVERY: Final = 10.0  # seconds
 _IDLE: Final = 0.02  # of a core
-_SELDOM: Final = 360  # times: an hour
+_SELDOM: Final = 60  # times: ten minutes
 
 
 def settle_memory(every: float = _EVERY) -> None:
@@ -42,16 +42,21 @@ def _exempt_survivors(phase: Literal["start", "stop"], info: dict[str, int]) -> 
         gc.freeze()
 
 
-def _collect_when_idle(every: float, used_before: float, times: int) -> None:
-    """Collects old garbage once an hour, when the process has done next to nothing for a while, or after two hours."""
+def _collect_when_idle(every: float, used_before: float, times: int, exempted: int = 0) -> None:
+    """Collects old garbage ten minutes after the last time, when the process does next to nothing, or after an hour.
+
+    `exempted` is how often something had been exempted by the last time; if that was all, there is no need.
+    """
     is_idle = time.process_time() - used_before < every * _IDLE
-    if times >= (_SELDOM if is_idle else 2 * _SELDOM):
+    passes = gc.get_stats()[1]["collections"]
+    if passes > exempted and times >= (_SELDOM if is_idle else 6 * _SELDOM):
         gc.unfreeze()
         gc.collect()
-        times = 0
+        times, exempted = 0, passes
     if is_idle:
         return_freed_memory()
-    asyncio.get_running_loop().call_later(every, _collect_when_idle, every, time.process_time(), times + 1)
+    later = (every, time.process_time(), times + 1, exempted)
+    asyncio.get_running_loop().call_later(every, _collect_when_idle, *later)
 
 
 def return_freed_memory() -> None:
