@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final, Literal
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
-_BYTES: Final = 128 << 10  # what glibc begins with
+_BYTES: Final = 1 << 20  # more than uvloop takes for a moment to read from a TLS connection, a quarter of it
 
 # Everything waits for the garbage collector, for 0.13 s where it looks at 400,000 objects. Most objects here are trees,
 # which need none. So it looks at new objects, twice, in numbers that take milliseconds, and seldom at all.
