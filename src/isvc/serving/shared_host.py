@@ -43,16 +43,27 @@ READS: Final = (
 
 
 def watch_places(resource: Resource, reader: Reader) -> tuple[Watch, ...]:
-    """Returns what brings objects of a kind to be reconciled when another one changes at their place, or leaves it."""
+    """Returns what brings objects of a kind to be reconciled when one changes at a place that several have.
+
+    An object reports its place itself, and may find only then that it is not alone there.
+    """
     return tuple(
-        Watch(read.resource, to=partial(_others_at_place, resource, reader, read), optional=read.optional, past=False)
+        Watch(
+            read.resource,
+            to=partial(_all_at_place, resource, reader, read),
+            optional=read.optional,
+            past=False,
+            own=True,
+        )
         for read in READS
     )
 
 
-def _others_at_place(resource: Resource, reader: Reader, read: Read, changed: Object) -> list[Key]:
-    itself = Key.of(changed) if resource == read.resource else None
-    return [key for key in _keys_at_place(changed, resource, reader) if key != itself]
+def _all_at_place(resource: Resource, reader: Reader, read: Read, changed: Object) -> list[Key]:
+    """Returns those of a kind at the place of what changed, unless nobody else is there."""
+    found = {(each.resource, key) for each in READS for key in _keys_at_place(changed, each.resource, reader)}
+    is_alone = found <= {(read.resource, Key.of(changed))}
+    return [] if is_alone else sorted(key for kind, key in found if kind == resource)
 
 
 def _keys_at_place(obj: Object, resource: Resource, reader: Reader) -> Iterator[Key]:

@@ -75,7 +75,7 @@ class Watch:
 
     `on_change` takes the place of both where the keys depend on what changed. With `delay`, which may depend on the
     key, changes that come within so many seconds are reconciled together. Without `past`, `to` is asked about an object
-    as it is now alone.
+    as it is now alone. With `own`, what a reconcile writes itself counts, too.
     """
 
     resource: Resource
@@ -85,6 +85,7 @@ class Watch:
     on_change: ChangeMapper | None = None
     delay: float | Delay = 0.0
     past: bool = True
+    own: bool = False
 
     @property
     def needs_before(self) -> bool:
@@ -170,7 +171,9 @@ class Controller:
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
         def enqueue(before: Object | None, after: Object | None) -> None:
             for key in watch.keys(before, after):
-                if key in self._heard:  # decided when the reconcile is over: its own write, or another's
+                if (
+                    key in self._heard and not watch.own
+                ):  # decided when the reconcile is over: its own write, or another's
                     self._heard[key].add(resource_version_of(after) if after else "")
                 else:
                     seconds = watch.delay(key) if callable(watch.delay) else watch.delay

@@ -9,6 +9,7 @@ from tests.manual_clock import ManualClock
 from isvc.kube.errors import Conflict
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import DEPLOYMENTS, SERVICES, Resource
+from isvc.toolkit.cache.cache import _add_own_write
 from isvc.toolkit.cache.informer import Handler
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
@@ -166,6 +167,24 @@ async def test_others_run_between_two_reconciles_that_wait_for_nothing(workers):
         controller.queue.add(Key("ns", name))
     await run_until_idle(controller)
     assert order[:7] == ["a", "other", "b", "other", "c", "other", "d"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_what_a_reconcile_writes_itself_counts_for_a_watch_that_says_so(own):
+    watch, attempts = Watch(SERVICES, own=own), 0
+    obj = SERVICES.typed({"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "7"}})
+
+    async def reconcile(key: Key) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            _add_own_write(obj, obj)
+            controller._enqueuer(watch)(None, obj)
+
+    controller = Controller("test", reconcile, [watch], ignore_own_writes_for=SERVICES)
+    controller.queue.add(Key.of(obj))
+    await run_until_idle(controller)
+    assert attempts == (2 if own else 1)
 
 
 async def test_nothing_is_reconciled_while_it_is_not_allowed():

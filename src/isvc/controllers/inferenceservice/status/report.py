@@ -47,9 +47,8 @@ def fold(observed: Observed, planned: Planned, outcome: Outcome) -> Folded:
 
 
 def _again(observed: Observed, after: Object) -> float | None:
-    """The traffic split is planned from the status that is about to be written, and others are found by its URL."""
-    before = observed.status
-    if rolled_out(before) != rolled_out(after) or (after.get("url") and before.get("url") != after["url"]):
+    """The traffic split is planned from the status that is about to be written."""
+    if rolled_out(observed.status) != rolled_out(after):
         return 0.0
     scaling = find(after.get("conditions") or (), SCALING_READY) or {}
     if is_waking({"status": after}) or scaling.get("status") == UNKNOWN:
