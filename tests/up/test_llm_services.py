@@ -44,9 +44,8 @@ def graph_of(here: Machine, name: str) -> openai.OpenAI:
     }
     here.apply(graph)
     here.kubectl("wait", "--for=condition=Ready", "ig/chat", f"--timeout={DEADLINE:.0f}s")
-    port = here.get("ig", "chat")["status"]["url"].rpartition(":")[2]
-    url = f"http://localhost:{port}/serving/{here.namespace}/chat/v1"
-    return openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=120)
+    url = here.get("ig", "chat")["status"]["url"]
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=120)
 
 
 def remove(here: Machine, name: str) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from isvc.engine.comparison import Comparison, Wanted, fingerprint_of, owners
 from isvc.engine.outcome import Created, Deleted, Outcome, Refusal, Rejected, Result, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, ChildKey, Edit, Hold, Part, Plan, Want
+from isvc.kube.equality import covers
 from isvc.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound, TooLarge
 from isvc.kube.objects import (
     Object,
@@ -284,7 +285,7 @@ def is_orphaned(child: Child, live: Object) -> bool:
         return False
     if labels := labels_of(child.manifest):
         return labels.items() <= labels_of(live).items()
-    return not Comparison(child, live, "").drifted
+    return covers(live, {key: value for key, value in child.manifest.items() if key != "metadata"})
 
 
 def whose(resource: Resource, live: Object) -> str:
