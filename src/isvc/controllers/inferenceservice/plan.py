@@ -49,7 +49,7 @@ from isvc.serving.storage.ca_bundle import ca_bundle_copy
 from isvc.serving.workload.component import Component
 from isvc.serving.workload.http_metric import asks_for_http_metric
 
-RECOVERY: Final = 0.5
+RECOVERY: Final = 1.0
 
 
 def plan(observed: Observed) -> Planned:
