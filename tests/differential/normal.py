@@ -10,6 +10,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _PATCHED = re.compile(r'(?<=patch: )Invalid value: ".*": .*|^Invalid value: "(\{|map\[).*": .*', re.DOTALL)
 _DUMPED = re.compile(r"Invalid value: \{.*\}: field is immutable", re.DOTALL)
+_AGE = re.compile(r"\d+s|\d+m\d*s?")
 _HIDDEN = {"resourceVersion", "uid", "continue", "selfLink"}
 
 
@@ -18,6 +19,8 @@ def normal(value: Any) -> Any:
         shown = {key: normal(item) for key, item in value.items() if key not in _HIDDEN}
         if isinstance(shown.get("managedFields"), list):
             shown["managedFields"] = sorted((_manager(each) for each in shown["managedFields"]), key=_rank)
+        if isinstance(shown.get("cells"), list):  # of a table: two servers do not create an object in the same second
+            shown["cells"] = ["AGE" if _AGE.fullmatch(str(cell)) else cell for cell in shown["cells"]]
         if shown.get("kind") == "Status":
             return _status(shown)
         return shown
