@@ -171,9 +171,8 @@ class Controller:
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
         def enqueue(before: Object | None, after: Object | None) -> None:
             for key in watch.keys(before, after):
-                if (
-                    key in self._heard and not watch.own
-                ):  # decided when the reconcile is over: its own write, or another's
+                if key in self._heard and not watch.own:
+                    # When the reconcile is over it is known whether this was its own write or another's.
                     self._heard[key].add(resource_version_of(after) if after else "")
                 else:
                     seconds = watch.delay(key) if callable(watch.delay) else watch.delay

@@ -195,7 +195,7 @@ class Informer:
             self._put(event.object, number)
 
     def _handle_missing(self) -> None:
-        """Notes that the server does not have the kind, (any more), which is optional."""
+        """Notes that the server does not have the kind, which is optional, or has it no more."""
         for key in list(self.store):
             self._remove(key)
         self.synced = False
