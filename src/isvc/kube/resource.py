@@ -6,7 +6,7 @@ always works with are written down here, so that starting up costs no discovery.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from isvc.kube.objects import GVK, Object
 
@@ -29,6 +29,10 @@ class Resource(NamedTuple):
     def typed(self, obj: Object) -> Object:
         """Returns the object with its apiVersion and kind, which those of a list or a cache do not carry."""
         return {"apiVersion": self.api_version, "kind": self.kind, **obj}
+
+    def manifest(self, metadata: Object, **fields: Any) -> Object:
+        """Returns an object of this kind: `SERVICES.manifest({"name": "a"}, spec={})`."""
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields}
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """`/apis/apps/v1/namespaces/ns/deployments/name/status`; an empty namespace means all of them."""

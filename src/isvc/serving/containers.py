@@ -95,10 +95,3 @@ def mount(volume: str, path: str, *, sub_path: str = "", read_only: bool = False
     if read_only:
         entry["readOnly"] = True
     return entry
-
-
-def resources(cpu_request: str, memory_request: str, cpu_limit: str, memory_limit: str) -> Object:
-    return {
-        "limits": {"cpu": cpu_limit, "memory": memory_limit},
-        "requests": {"cpu": cpu_request, "memory": memory_request},
-    }

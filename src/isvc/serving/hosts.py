@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 from isvc.kube.names import DNS_LABEL
 from isvc.kube.objects import Object, annotations_of, labels_of, namespace_of
+from isvc.serving.config.sections import IngressConfig
 from isvc.serving.refused import Refused
 from isvc.serving.templates import Fields, TemplateError, render
 
@@ -18,23 +19,6 @@ CLUSTER_LOCAL_DOMAIN: Final = "svc.cluster.local"
 VISIBILITY: Final = "networking.kserve.io/visibility"
 
 _PORT = re.compile(r":\d+$")
-
-
-class IngressSettings(Protocol):
-    """What this module needs of the configuration's `ingress` section."""
-
-    @property
-    def ingress_domain(self) -> str: ...
-    @property
-    def domain_template(self) -> str: ...
-    @property
-    def path_template(self) -> str: ...
-    @property
-    def has_path_urls(self) -> bool: ...
-    @property
-    def additional_ingress_domains(self) -> Sequence[str] | None: ...
-    @property
-    def disable_ingress_creation(self) -> bool: ...
 
 
 def is_subdomain(name: str) -> bool:
@@ -47,44 +31,23 @@ def without_port(host: str) -> str:
     return _PORT.sub("", host)
 
 
-def domain_name(name: str, owner: Object, settings: IngressSettings) -> str:
+def domain_name(name: str, owner: Object, settings: IngressConfig) -> str:
     """Returns the public host of `name`, a service or a component of it; `owner` gives labels and annotations."""
-    return render_domain(
-        name, namespace_of(owner), labels_of(owner), annotations_of(owner), settings.ingress_domain, settings
-    )
-
-
-def render_domain(
-    name: str,
-    namespace: str,
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
-    domain: str,
-    settings: IngressSettings,
-) -> str:
-    host = _render_domain(name, namespace, labels, annotations, domain, settings)
+    host = _fill_domain(name, owner, settings)
     if fault := _fault(without_port(host).removesuffix(".")):
         raise Refused(f'invalid domain name "{host}": url: Invalid value: {fault}')
     return host
 
 
-def longest_label(name: str, owner: Object, settings: IngressSettings) -> int:
+def longest_label(name: str, owner: Object, settings: IngressConfig) -> int:
     """Returns the length of the longest part of a host, whether that is a valid one or not."""
-    labels, annotations = labels_of(owner), annotations_of(owner)
-    host = _render_domain(name, namespace_of(owner), labels, annotations, settings.ingress_domain, settings)
-    return max(map(len, host.split(".")))
+    return max(map(len, _fill_domain(name, owner, settings).split(".")))
 
 
-def _render_domain(
-    name: str,
-    namespace: str,
-    labels: Mapping[str, str],
-    annotations: Mapping[str, str],
-    domain: str,
-    settings: IngressSettings,
-) -> str:
+def _fill_domain(name: str, owner: Object, settings: IngressConfig) -> str:
+    labels, annotations = (*labels_of(owner).items(),), (*annotations_of(owner).items(),)
     try:
-        return _fill(settings.domain_template, name, namespace, domain, (*labels.items(),), (*annotations.items(),))
+        return _fill(settings.domain_template, name, namespace_of(owner), settings.ingress_domain, labels, annotations)
     except TemplateError as error:
         raise Refused(f"error rendering the domain template: {error}") from error
 
@@ -120,7 +83,7 @@ def _fault(host: str) -> str:
     return f'"{long}": must be no more than 63 characters' if long else ""
 
 
-def additional_hosts(host: str, settings: IngressSettings, domains: Sequence[str] | None = None) -> list[str]:
+def additional_hosts(host: str, settings: IngressConfig, domains: Sequence[str] | None = None) -> list[str]:
     """Returns the same subdomain under every additional ingress domain, those left out that make no valid host name.
 
     `domains` are those that the host may be under: the ingress domain, unless others are given.
@@ -133,7 +96,7 @@ def additional_hosts(host: str, settings: IngressSettings, domains: Sequence[str
     return [other for other in hosts if other != host and is_subdomain(other)]
 
 
-def url_path(name: str, namespace: str, settings: IngressSettings) -> str:
+def url_path(name: str, namespace: str, settings: IngressConfig) -> str:
     """Returns the path of a service under the shared ingress domain, or "" where paths are not configured."""
     if not settings.path_template:
         return ""
@@ -149,7 +112,7 @@ def url_path(name: str, namespace: str, settings: IngressSettings) -> str:
     return parts.path
 
 
-def public_place(name: str, owner: Object, settings: IngressSettings) -> str:
+def public_place(name: str, owner: Object, settings: IngressConfig) -> str:
     """Returns what follows the scheme in the URL of a service or graph: its host, or a shared one with a path."""
     host = domain_name(name, owner, settings)
     if settings.has_path_urls and not is_hidden(owner, settings):
@@ -162,11 +125,11 @@ def service_host(name: str, namespace: str) -> str:
     return f"{name}.{namespace}.svc.{CLUSTER_DOMAIN}"
 
 
-def is_cluster_local(service: Object, settings: IngressSettings) -> bool:
+def is_cluster_local(service: Object, settings: IngressConfig) -> bool:
     """Returns whether a service stays inside the cluster: by its own label, or by the ingress domain."""
     return labels_of(service).get(VISIBILITY) == "cluster-local" or settings.ingress_domain == CLUSTER_LOCAL_DOMAIN
 
 
-def is_hidden(service: Object, settings: IngressSettings) -> bool:
+def is_hidden(service: Object, settings: IngressConfig) -> bool:
     """Returns whether a service gets no ingress: it stays inside the cluster, or nobody gets one."""
     return settings.disable_ingress_creation or is_cluster_local(service, settings)

@@ -51,12 +51,9 @@ def _reference(name: str, namespace: str, port: int) -> Object:
 
 
 def http_route(metadata: Object, hosts: Sequence[str], rules: Sequence[Object], parents: Sequence[Object]) -> Object:
-    return {
-        "apiVersion": HTTP_ROUTES.api_version,
-        "kind": HTTP_ROUTES.kind,
-        "metadata": metadata,
-        "spec": {"hostnames": list(hosts), "rules": list(rules), "parentRefs": list(parents)},
-    }
+    return HTTP_ROUTES.manifest(
+        metadata, spec={"hostnames": list(hosts), "rules": list(rules), "parentRefs": list(parents)}
+    )
 
 
 def gateway_parent(gateway: str) -> Object:

@@ -97,12 +97,7 @@ def service(
     spec: Object = {"template": template}
     if traffic is not None:
         spec["traffic"] = traffic
-    manifest: Object = {
-        "apiVersion": KNATIVE_SERVICES.api_version,
-        "kind": KNATIVE_SERVICES.kind,
-        "metadata": {key: value for key, value in metadata.items() if value},
-        "spec": spec,
-    }
+    manifest = KNATIVE_SERVICES.manifest({key: value for key, value in metadata.items() if value}, spec=spec)
     return Child(KNATIVE_SERVICES, manifest, policy=KNATIVE_SERVICE)
 
 

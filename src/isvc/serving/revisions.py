@@ -20,18 +20,16 @@ def revision_of(service: Object) -> Object:
     """Returns the service's spec as a revision, numbered by its generation. The same spec has the same name."""
     kind = str(service["kind"])
     digest = hashlib.sha256(orjson.dumps([kind, service.get("spec")], option=orjson.OPT_SORT_KEYS)).hexdigest()[:10]
-    return {
-        "apiVersion": CONTROLLER_REVISIONS.api_version,
-        "kind": CONTROLLER_REVISIONS.kind,
-        "metadata": {
+    return CONTROLLER_REVISIONS.manifest(
+        {
             "name": names.child(name_of(service), f"-{digest}"),
             "namespace": namespace_of(service),
             "labels": {HISTORY_LABEL: kind.lower()},
             "ownerReferences": [controller_ref(service)],
         },
-        "data": {"spec": service.get("spec") or {}},
-        "revision": generation_of(service),
-    }
+        data={"spec": service.get("spec") or {}},
+        revision=generation_of(service),
+    )
 
 
 def revisions_of(service: Object, found: list[Object]) -> list[Object]:

@@ -35,12 +35,10 @@ def laptop_config(namespace: str, domain: str) -> Object:
     """Returns the ConfigMap of the controllers as `isvc up` has it, for services on this domain."""
     sections = _load(files("isvc.serving.config").joinpath("laptop.yaml"))
     sections["ingress"]["ingressDomain"] = domain
-    return {
-        "apiVersion": CONFIG_MAPS.api_version,
-        "kind": CONFIG_MAPS.kind,
-        "metadata": {"name": CONFIG_MAP, "namespace": namespace},
-        "data": {name: orjson.dumps(section).decode() for name, section in sections.items()},
-    }
+    return CONFIG_MAPS.manifest(
+        {"name": CONFIG_MAP, "namespace": namespace},
+        data={name: orjson.dumps(section).decode() for name, section in sections.items()},
+    )
 
 
 def shipped_files(*folders: str) -> list[Traversable]:

@@ -65,15 +65,15 @@ def _with_namespace(request: AdmissionRequest) -> Object:
 
 def service_defaults(config: Config) -> ServiceDefaults:
     """Returns what the configuration says about services that do not say it themselves."""
-    resources = config.inference_service.resource
+    resources = config.inference_service.resource.requirements
     return ServiceDefaults(
         mode=config.deploy.default_mode,
-        requests=_without_empty(cpu=resources.cpu_request, memory=resources.memory_request),
-        limits=_without_empty(cpu=resources.cpu_limit, memory=resources.memory_limit),
+        requests=_without_empty(resources["requests"]),
+        limits=_without_empty(resources["limits"]),
         art_version=config.explainers.art.default_image_version,
         mount_token=config.security.auto_mount_service_account_token,
     )
 
 
-def _without_empty(**quantities: str) -> dict[str, str]:
+def _without_empty(quantities: dict[str, str]) -> dict[str, str]:
     return {name: quantity for name, quantity in quantities.items() if quantity}

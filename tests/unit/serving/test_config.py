@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from isvc.api.modes import DeploymentMode
-from isvc.serving.config import Config, ConfigError
+from isvc.kube.resource import CONFIG_MAPS
+from isvc.serving.config import CONFIG_MAP, Config, ConfigError
 from isvc.serving.config.configmap import unknown_keys
-from isvc.serving.config.current import LastValid
+from isvc.serving.config.current import Configuration
+from isvc.toolkit.cache.memory import MemoryReader
 
 INGRESS = {"ingressGateway": "knative-serving/knative-ingress-gateway"}
 
@@ -114,13 +116,17 @@ def test_a_bad_section_is_one_error_that_names_section_and_key(section: str, tex
 
 
 def test_the_last_good_configuration_stays_in_force():
-    newest = LastValid()
-    assert newest.offer({"deploy": "{}"}) is None
-    good = newest.offer(data(deploy={"defaultDeploymentMode": "Standard"}))
+    reader = MemoryReader()
+    configuration = Configuration(reader, "kserve")
+
+    def offer(version: int, sections: dict[str, str]) -> Config | None:
+        metadata = {"name": CONFIG_MAP, "namespace": "kserve", "resourceVersion": str(version)}
+        reader.put(CONFIG_MAPS, {"metadata": metadata, "data": sections})
+        return configuration.in_force()
+
+    assert offer(1, {"deploy": "{}"}) is None
+    good = offer(2, data(deploy={"defaultDeploymentMode": "Standard"}))
     assert good is not None
-    assert newest.error is None
-    assert newest.offer({"deploy": "{"}) is good
-    assert newest.error is not None
-    assert newest.error.section == "deploy"
-    assert newest.offer({}) == Config()
-    assert newest.error is None
+    assert offer(3, {"deploy": "{"}) is good
+    assert configuration.problem.startswith(f"{CONFIG_MAP}: deploy is not JSON")
+    assert offer(4, {}) == Config()

@@ -1,6 +1,6 @@
 import pytest
 
-from isvc.serving.config import IngressConfig
+from isvc.serving.config.sections import IngressConfig
 from isvc.serving.hosts import additional_hosts, domain_name, is_cluster_local, url_path, without_port
 from isvc.serving.refused import Refused
 

@@ -8,6 +8,7 @@ from isvc.api.kinds import KINDS, KindRow
 from isvc.api.meta import Kind
 from isvc.api.schema import schema_for
 from isvc.kube.objects import Object
+from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
 from isvc.kube.schemas import Schema
 
 
@@ -28,11 +29,9 @@ def crd(row: KindRow, *, described: bool) -> Object:
     if row.short_name and not row.is_short_name_ours:
         names["shortNames"] = [row.short_name]
     stored = row.versions[-1][0]
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": str(resource)},
-        "spec": {
+    return CUSTOM_RESOURCE_DEFINITIONS.manifest(
+        {"name": str(resource)},
+        spec={
             "group": resource.group,
             "names": names,
             "scope": "Namespaced" if resource.namespaced else "Cluster",
@@ -41,7 +40,7 @@ def crd(row: KindRow, *, described: bool) -> Object:
                 for version, kind in row.versions
             ],
         },
-    }
+    )
 
 
 def _version(row: KindRow, name: str, kind: type[Kind], *, stored: bool, described: bool) -> Object:

@@ -17,7 +17,7 @@ from isvc.controllers.inferencegraph.resolve import Resolved
 from isvc.kube import gojson
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
-from isvc.serving.config import RouterConfig
+from isvc.serving.config.sections import RouterConfig
 
 PORT = 8080
 # Fields of the Kubernetes types inside affinity and tolerations: an order that suits each of them.
@@ -125,10 +125,7 @@ def _resources(spec: InferenceGraphSpec, config: RouterConfig) -> Object:
     """Returns what the graph asks for, limits and requests alone, or else the configuration's defaults, all of them."""
     if own := spec.resources:
         return {kind: amounts for kind, amounts in _canonical_resources(own).items() if kind != "claims"}
-    return {
-        "limits": {"cpu": config.cpu_limit, "memory": config.memory_limit},
-        "requests": {"cpu": config.cpu_request, "memory": config.memory_request},
-    }
+    return config.requirements
 
 
 def _in_order(value: Object, fields: Iterable[str]) -> Object:

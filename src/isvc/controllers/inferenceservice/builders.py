@@ -21,7 +21,7 @@ from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Part
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-from isvc.serving.config import IngressConfig
+from isvc.serving.config.sections import IngressConfig
 from isvc.serving.thirdparty import PROJECTS
 from isvc.serving.workload.component import Component
 

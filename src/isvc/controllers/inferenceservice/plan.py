@@ -256,5 +256,5 @@ def _model_config(observed: Observed) -> list[Child]:
     metadata: Object = {"name": names.model_config(observed.name, 0), "namespace": observed.namespace}
     if labels := labels_of(observed.raw):
         metadata["labels"] = dict(labels)
-    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"models.json": "[]"}}
+    manifest = CONFIG_MAPS.manifest(metadata, data={"models.json": "[]"})
     return [Child(CONFIG_MAPS, manifest, policy=CREATE_ONLY)]

@@ -153,9 +153,7 @@ def _pod_status(pod: Object) -> Object:
     needed = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels", "ownerReferences")
     status = pod.get("status") or {}
     fields = ("phase", "conditions", "initContainerStatuses", "containerStatuses")
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {key: metadata[key] for key in needed if key in metadata},
-        "status": {key: status[key] for key in fields if key in status},
-    }
+    return PODS.manifest(
+        {key: metadata[key] for key in needed if key in metadata},
+        status={key: status[key] for key in fields if key in status},
+    )

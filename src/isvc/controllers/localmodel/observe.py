@@ -20,8 +20,8 @@ from isvc.engine.needs import Answers
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
-from isvc.serving.config import LocalModelConfig
 from isvc.serving.config.current import Configuration
+from isvc.serving.config.sections import LocalModelConfig
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import OWNER, Reader
 

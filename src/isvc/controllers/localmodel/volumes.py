@@ -63,13 +63,13 @@ def children_of(volume: Volume, group: LocalModelNodeGroupSpec, live: Object | N
     return (
         Child(
             PERSISTENT_VOLUMES,
-            PERSISTENT_VOLUMES.typed({"metadata": {"name": volume.name}, "spec": spec}),
+            PERSISTENT_VOLUMES.manifest({"name": volume.name}, spec=spec),
             VOLUME,
             owned=volume.is_owned,
         ),
         Child(
             PERSISTENT_VOLUME_CLAIMS,
-            PERSISTENT_VOLUME_CLAIMS.typed({"metadata": names, "spec": claim}),
+            PERSISTENT_VOLUME_CLAIMS.manifest(names, spec=claim),
             CREATE_ONLY,
             owned=volume.is_claim_owned,
         ),

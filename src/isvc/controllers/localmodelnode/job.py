@@ -53,21 +53,19 @@ def download_job(
     if space is not None:
         set_env(container, MAX_BYTES, str(space))
     labels = labels_of_download(model, place.name)
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "metadata": {
+    return JOBS.manifest(
+        {
             "name": _name(model, place.name, attempt),
             "namespace": namespace,
             "labels": labels,
             "annotations": {ATTEMPT: str(attempt)},
         },
-        "spec": {
+        spec={
             "backoffLimit": 0,  # the program tries again, and says meanwhile what was wrong
             "ttlSecondsAfterFinished": JOB_TTL if ttl is None else ttl,
             "template": {"metadata": {"labels": labels}, "spec": pod_spec},
         },
-    }
+    )
 
 
 def claim_of(model: LocalModelInfo, group: str) -> str:

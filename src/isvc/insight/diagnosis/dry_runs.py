@@ -135,7 +135,7 @@ async def _made_now(dry_runs: DryRuns, replica_set: Object) -> Object | None:
         "namespace": namespace_of(replica_set),
         "ownerReferences": [controller_ref(replica_set)],
     }
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")}
+    pod = PODS.manifest(metadata, spec=template.get("spec"))
     try:
         return await dry_runs.create(PODS, pod)
     except ApiError:  # this user may not ask, or a quota is used up

@@ -59,9 +59,7 @@ def service_of_pod(pod: Object) -> Place:
 def _pod(workload: Object, suffix: str, template: Object) -> Object:
     given = template.get("metadata") or {}
     metadata = {key: given[key] for key in ("labels", "annotations") if given.get(key)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name_of(workload) + suffix, "namespace": namespace_of(workload), **metadata},
-        "spec": template.get("spec") or {},
-    }
+    return PODS.manifest(
+        {"name": name_of(workload) + suffix, "namespace": namespace_of(workload), **metadata},
+        spec=template.get("spec") or {},
+    )

@@ -9,7 +9,7 @@ from isvc.insight.simulation.kinds import resource_of
 from isvc.insight.simulation.platform import CONTROLLER
 from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.objects import Object
-from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
+from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS
 from isvc.serving.config import Config
 from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, PROJECTS
@@ -37,10 +37,6 @@ def default_gateway(config: Object) -> list[Object]:
     listener = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
     gateway = {"gatewayClassName": _GATEWAY_CLASS, "listeners": [listener]}
     return [
-        _object(GATEWAY_CLASSES, {"name": _GATEWAY_CLASS}, {"controllerName": CONTROLLER}),
-        _object(GATEWAYS, {"name": name, "namespace": namespace or SYSTEM_NAMESPACE}, gateway),
+        GATEWAY_CLASSES.manifest({"name": _GATEWAY_CLASS}, spec={"controllerName": CONTROLLER}),
+        GATEWAYS.manifest({"name": name, "namespace": namespace or SYSTEM_NAMESPACE}, spec=gateway),
     ]
-
-
-def _object(resource: Resource, metadata: Object, spec: Object) -> Object:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}

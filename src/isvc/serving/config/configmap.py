@@ -13,28 +13,8 @@ import msgspec
 from msgspec.inspect import CollectionType, Field, StructType, Type, UnionType
 
 from isvc.api.codec import locate
-from isvc.serving.config.sections import (
-    AgentConfig,
-    AutoscalerConfig,
-    BatcherConfig,
-    CredentialsConfig,
-    DeployConfig,
-    ExplainersConfig,
-    InferenceServiceConfig,
-    IngressConfig,
-    LocalModelConfig,
-    LoggerConfig,
-    MetricsAggregatorConfig,
-    MultiNodeConfig,
-    OpenTelemetryCollectorConfig,
-    RouterConfig,
-    SchedulerConfig,
-    Section,
-    SecurityConfig,
-    ServiceConfig,
-    StorageInitializerConfig,
-    VariantAutoscalerConfig,
-)
+from isvc.serving.config import sections
+from isvc.serving.config.sections import Section
 
 CONFIG_MAP: Final = "inferenceservice-config"
 
@@ -66,25 +46,25 @@ _SECTION_NAMES: Final = {
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename=_SECTION_NAMES):
     """Every section, with defaults filled in."""
 
-    inference_service: InferenceServiceConfig = InferenceServiceConfig().complete()
-    explainers: ExplainersConfig = ExplainersConfig()
-    storage_initializer: StorageInitializerConfig = StorageInitializerConfig()
-    credentials: CredentialsConfig = CredentialsConfig()
-    ingress: IngressConfig = IngressConfig().complete()
-    logger: LoggerConfig = LoggerConfig()
-    batcher: BatcherConfig = BatcherConfig()
-    agent: AgentConfig = AgentConfig()
-    router: RouterConfig = RouterConfig()
-    deploy: DeployConfig = DeployConfig()
-    metrics_aggregator: MetricsAggregatorConfig = MetricsAggregatorConfig()
-    local_model: LocalModelConfig = LocalModelConfig()
-    security: SecurityConfig = SecurityConfig()
-    service: ServiceConfig = ServiceConfig()
-    multi_node: MultiNodeConfig = MultiNodeConfig()
-    opentelemetry_collector: OpenTelemetryCollectorConfig = OpenTelemetryCollectorConfig()
-    autoscaler: AutoscalerConfig = AutoscalerConfig()
-    scheduler: SchedulerConfig = SchedulerConfig()
-    variant_autoscaler: VariantAutoscalerConfig | None = None
+    inference_service: sections.InferenceServiceConfig = sections.InferenceServiceConfig().complete()
+    explainers: sections.ExplainersConfig = sections.ExplainersConfig()
+    storage_initializer: sections.StorageInitializerConfig = sections.StorageInitializerConfig()
+    credentials: sections.CredentialsConfig = sections.CredentialsConfig()
+    ingress: sections.IngressConfig = sections.IngressConfig().complete()
+    logger: sections.LoggerConfig = sections.LoggerConfig()
+    batcher: sections.BatcherConfig = sections.BatcherConfig()
+    agent: sections.AgentConfig = sections.AgentConfig()
+    router: sections.RouterConfig = sections.RouterConfig()
+    deploy: sections.DeployConfig = sections.DeployConfig()
+    metrics_aggregator: sections.MetricsAggregatorConfig = sections.MetricsAggregatorConfig()
+    local_model: sections.LocalModelConfig = sections.LocalModelConfig()
+    security: sections.SecurityConfig = sections.SecurityConfig()
+    service: sections.ServiceConfig = sections.ServiceConfig()
+    multi_node: sections.MultiNodeConfig = sections.MultiNodeConfig()
+    opentelemetry_collector: sections.OpenTelemetryCollectorConfig = sections.OpenTelemetryCollectorConfig()
+    autoscaler: sections.AutoscalerConfig = sections.AutoscalerConfig()
+    scheduler: sections.SchedulerConfig = sections.SchedulerConfig()
+    variant_autoscaler: sections.VariantAutoscalerConfig | None = None
 
     @classmethod
     def parse(cls, data: Mapping[str, str]) -> Config:

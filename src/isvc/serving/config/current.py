@@ -5,7 +5,6 @@ A ConfigMap that cannot be parsed leaves the last good configuration in force, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from isvc.engine.kind import Wait
@@ -24,40 +23,29 @@ def settings_changed(namespace: str, before: Object | None, after: Object | None
     return is_ours and (before or {}).get("data") != (after or {}).get("data")
 
 
-class LastValid:
-    """The newest configuration that could be parsed, and what is wrong with the newest one that could not."""
-
-    def __init__(self, config: Config | None = None) -> None:
-        self.config = config
-        self.error: ConfigError | None = None
-
-    def offer(self, data: Mapping[str, str]) -> Config | None:
-        """Takes a ConfigMap's `data`; returns the configuration in force, which is the old one if this one is bad."""
-        try:
-            self.config, self.error = Config.parse(data), None
-        except ConfigError as error:
-            self.error = error
-        return self.config
-
-
 class Configuration:
     def __init__(self, reader: Reader, namespace: str) -> None:
         self._reader, self._namespace = reader, namespace
-        self._last_valid, self._version = LastValid(), ""
+        self._config: Config | None = None
+        self._error: ConfigError | None = None
+        self._version = ""
 
     def in_force(self) -> Config | None:
         """Returns the newest configuration that could be parsed; None before there ever was one."""
         stored = self._reader.get(CONFIG_MAPS, CONFIG_MAP, self._namespace)
         if stored is not None and resource_version_of(stored) != self._version:
-            self._last_valid.offer(stored.get("data") or {})
+            try:
+                self._config, self._error = Config.parse(stored.get("data") or {}), None
+            except ConfigError as error:
+                self._error = error
             self._version = resource_version_of(stored)
-        return self._last_valid.config
+        return self._config
 
     @property
     def problem(self) -> str:
         """Returns what is wrong with the newest one, or with there being none."""
         missing = f"there is no ConfigMap {CONFIG_MAP} in namespace {self._namespace}"
-        return str(self._last_valid.error or missing)
+        return str(self._error or missing)
 
     def required(self) -> Config:
         """Raises `Wait` while there never was a good one: nothing can be reconciled then."""

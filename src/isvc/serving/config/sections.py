@@ -12,6 +12,8 @@ import msgspec
 
 from isvc.api.inferenceservice.components import LoggerStorageSpec
 from isvc.api.modes import DeploymentMode, current_name
+from isvc.api.validation.containers import KNOWN_GPUS
+from isvc.kube.names import DNS_LABEL
 from isvc.kube.objects import LAST_APPLIED, Object
 from isvc.kube.quantity import Quantity, QuantityError
 
@@ -23,7 +25,7 @@ DISALLOWED_SERVICE_ANNOTATIONS = (
     "modelFormat",
 )
 DISALLOWED_SERVICE_LABELS = ("networking.knative.dev/visibility",)
-GPU_RESOURCE_TYPES = ("nvidia.com/gpu", "amd.com/gpu", "intel.com/gpu", "habana.ai/gaudi")
+_AMOUNTS = ("cpu_limit", "memory_limit", "cpu_request", "memory_request")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
@@ -46,8 +48,16 @@ class Resources(Section):
     cpu_request: str = ""
     memory_request: str = ""
 
+    @property
+    def requirements(self) -> Object:
+        """The same as a container has it."""
+        return {
+            "limits": {"cpu": self.cpu_limit, "memory": self.memory_limit},
+            "requests": {"cpu": self.cpu_request, "memory": self.memory_request},
+        }
+
     def problem(self) -> tuple[str, str] | None:
-        return _bad_quantity(self, "cpu_limit", "memory_limit", "cpu_request", "memory_request")
+        return _bad_quantity(self, *_AMOUNTS)
 
 
 class Sidecar(Resources):
@@ -66,11 +76,7 @@ class Sidecar(Resources):
         return {"image": self.image, **({"command": list(self.command)} if self.command else {})}
 
     def problem(self) -> tuple[str, str] | None:
-        empty = next(
-            (key for key in ("memory_request", "memory_limit", "cpu_request", "cpu_limit") if not getattr(self, key)),
-            None,
-        )
-        return (_wire(self, empty), "must be a quantity such as 100m or 1Gi, got none") if empty else super().problem()
+        return _bad_quantity(self, *_AMOUNTS, required=True)
 
 
 class ExplainerConfig(Section):
@@ -109,14 +115,14 @@ class StorageInitializerConfig(Sidecar):
 
 class S3Config(Section):
     s3_access_key_id_name: str = msgspec.field(default="", name="s3AccessKeyIDName")
-    s3_secret_access_key_name: str = msgspec.field(default="", name="s3SecretAccessKeyName")
-    s3_endpoint: str = msgspec.field(default="", name="s3Endpoint")
-    s3_use_https: str = msgspec.field(default="", name="s3UseHttps")
-    s3_region: str = msgspec.field(default="", name="s3Region")
+    s3_secret_access_key_name: str = ""
+    s3_endpoint: str = ""
+    s3_use_https: str = ""
+    s3_region: str = ""
     s3_verify_ssl: str = msgspec.field(default="", name="s3VerifySSL")
-    s3_use_virtual_bucket: str = msgspec.field(default="", name="s3UseVirtualBucket")
-    s3_use_accelerate: str = msgspec.field(default="", name="s3UseAccelerate")
-    s3_use_anonymous_credential: str = msgspec.field(default="", name="s3UseAnonymousCredential")
+    s3_use_virtual_bucket: str = ""
+    s3_use_accelerate: str = ""
+    s3_use_anonymous_credential: str = ""
     s3_ca_bundle_config_map: str = msgspec.field(default="", name="s3CABundleConfigMap")
     s3_ca_bundle: str = msgspec.field(default="", name="s3CABundle")
 
@@ -298,7 +304,7 @@ class MultiNodeConfig(Section):
     @property
     def gpu_resource_types(self) -> tuple[str, ...]:
         """Returns the names of resources that count as GPUs."""
-        return (*self.custom_gpu_resource_type_list, *GPU_RESOURCE_TYPES)
+        return (*self.custom_gpu_resource_type_list, *KNOWN_GPUS)
 
 
 class OpenTelemetryCollectorConfig(Section):
@@ -320,7 +326,7 @@ class ServiceAddress(NamedTuple):
         """Reads `name.namespace:port`."""
         host, _, port = text.partition(":")
         name, _, namespace = host.partition(".")
-        if not (is_dns_label(name) and is_dns_label(namespace) and port.isascii() and port.isdigit()):
+        if not (_is_label(name) and _is_label(namespace) and port.isascii() and port.isdigit()):
             return None
         return cls(name, namespace, int(port)) if 0 < int(port) < 2**16 else None
 
@@ -362,25 +368,26 @@ class VariantAutoscalerConfig(Section):
     prometheus: PrometheusConfig = PrometheusConfig()
 
 
-def _wire(section: Section, attribute: str) -> str:
-    return next(info.encode_name for info in msgspec.structs.fields(section) if info.name == attribute)
-
-
-def _bad_quantity(section: Section, *attributes: str) -> tuple[str, str] | None:
+def _bad_quantity(section: Section, *attributes: str, required: bool = False) -> tuple[str, str] | None:
+    keys = {info.name: info.encode_name for info in msgspec.structs.fields(section)}
     for attribute in attributes:
         text: Any = getattr(section, attribute)
         try:
-            if text:
+            if text or required:
                 Quantity.parse(text)
         except QuantityError:
-            return _wire(section, attribute), f"must be a quantity such as 100m or 1Gi, got {text!r}"
+            return keys[attribute], f"must be a quantity such as 100m or 1Gi, got {repr(text) if text else 'none'}"
     return None
 
 
 def _bad_gateway(gateway: str) -> str | None:
     example = "must be <namespace>/<name> of a Gateway, such as kserve/kserve-ingress-gateway"
     parts = gateway.split("/")
-    return None if len(parts) == 2 and all(is_dns_label(part) for part in parts) else f"{example}, got {gateway!r}"
+    return None if len(parts) == 2 and all(map(_is_label, parts)) else f"{example}, got {gateway!r}"
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= 63 and DNS_LABEL.fullmatch(text) is not None
 
 
 ALLOWS_DISRUPTION = "must be a number of pods from 1 or a percentage from 1% to 100%"
@@ -390,7 +397,3 @@ def allows_disruption(text: str) -> bool:
     """Returns whether at least one of any number of pods may go: of a share the cluster takes the next whole number."""
     number, percent = text.removesuffix("%"), text.endswith("%")
     return number.isascii() and number.isdigit() and 1 <= int(number) <= (100 if percent else 2**31 - 1)
-
-
-def is_dns_label(text: str) -> bool:
-    return 0 < len(text) <= 63 and text.replace("-", "a").isalnum() and text[0] != "-" != text[-1] and text.islower()

@@ -11,7 +11,7 @@ from typing import Final
 
 from isvc.api.resources import GROUP
 from isvc.kube.objects import Object, annotations_of, name_of
-from isvc.serving.config import S3Config
+from isvc.serving.config.sections import S3Config
 from isvc.serving.containers import secret_variable, variable
 from isvc.serving.credentials.lookup import secret_value
 

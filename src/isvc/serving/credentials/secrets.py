@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from isvc.kube.objects import Object, name_of
-from isvc.serving.config import CredentialsConfig
+from isvc.serving.config.sections import CredentialsConfig
 from isvc.serving.containers import mount, secret_variable, variable
 from isvc.serving.credentials import s3
 from isvc.serving.credentials.lookup import secret_value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from isvc.kube.objects import Object, annotations_of, name_of
-from isvc.serving.config import CredentialsConfig
+from isvc.serving.config.sections import CredentialsConfig
 from isvc.serving.containers import add_volume, ensure_list, merge_env
 from isvc.serving.credentials import s3
 from isvc.serving.credentials.lookup import Lookup

@@ -9,7 +9,7 @@ import orjson
 
 from isvc.kube import gojson
 from isvc.kube.objects import Object
-from isvc.serving.config import CredentialsConfig
+from isvc.serving.config.sections import CredentialsConfig
 from isvc.serving.containers import ensure_list, secret_variable, variable
 from isvc.serving.credentials.lookup import Lookup, secret_value
 from isvc.serving.credentials.s3 import CA_BUNDLE_CONFIG_MAP

@@ -16,7 +16,6 @@ from isvc.serving.containers import (
     ensure_list,
     find_container,
     mount,
-    resources,
     variable,
 )
 from isvc.serving.credentials import Lookup, add_service_account_credentials, add_storage_entry
@@ -76,9 +75,7 @@ def _container(pod: Object, config: Config) -> Object:
         **settings.program,
         "args": [],
         "env": env,
-        "resources": resources(
-            settings.cpu_request, settings.memory_request, settings.cpu_limit, settings.memory_limit
-        ),
+        "resources": settings.requirements,
         "ports": [{"name": "agent-port", "containerPort": PORT, "protocol": "TCP"}],
         "readinessProbe": {
             "httpGet": {

@@ -9,7 +9,7 @@ from isvc.api.codec import decode
 from isvc.api.inferenceservice.components import LoggerSpec, LoggerStorageSpec
 from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of
 from isvc.serving import annotations as names
-from isvc.serving.config import LoggerConfig
+from isvc.serving.config.sections import LoggerConfig
 
 DEFAULT_SERVICE_ACCOUNT: Final = "logger-sa"
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from isvc.kube.objects import Object
 from isvc.serving import annotations as names
-from isvc.serving.config import MetricsAggregatorConfig
+from isvc.serving.config.sections import MetricsAggregatorConfig
 from isvc.serving.containers import QUEUE_PROXY, ensure_list, find_by_name, merge_env, variable
 
 METRICS_PATH: Final = "/metrics"

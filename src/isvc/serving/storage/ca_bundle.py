@@ -22,10 +22,5 @@ def ca_bundle_copy(name: str, source: Object | None, namespace: str, system_name
     certificates = (source.get("data") or {}).get(FILE)
     if not certificates:
         raise Refused(f"{context} has no {FILE}")
-    manifest: Object = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": GLOBAL_CA_BUNDLE, "namespace": namespace},
-        "data": {FILE: certificates},
-    }
+    manifest = CONFIG_MAPS.manifest({"name": GLOBAL_CA_BUNDLE, "namespace": namespace}, data={FILE: certificates})
     return Child(CONFIG_MAPS, manifest, DATA, owned=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.serving.config import StorageInitializerConfig
+from isvc.serving.config.sections import StorageInitializerConfig
 
 CONDITION: Final = "OciImageVolumeCompatible"
 """A warning; it never affects readiness."""

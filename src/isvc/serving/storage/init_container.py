@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.kube.objects import Object
-from isvc.serving.config import StorageInitializerConfig
+from isvc.serving.config.sections import StorageInitializerConfig
 from isvc.serving.containers import (
     add_missing_env,
     add_mount,
@@ -15,7 +15,6 @@ from isvc.serving.containers import (
     find_container,
     find_init_container,
     mount,
-    resources,
     variable,
 )
 from isvc.serving.credentials.s3 import CA_BUNDLE, CA_BUNDLE_CONFIG_MAP
@@ -40,7 +39,7 @@ def init_container(config: StorageInitializerConfig, arguments: list[str]) -> Ob
         **config.program,
         "image": config.image or DEFAULT_IMAGE,
         "args": arguments,
-        "resources": resources(config.cpu_request, config.memory_request, config.cpu_limit, config.memory_limit),
+        "resources": config.requirements,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 

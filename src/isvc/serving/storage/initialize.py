@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from isvc.kube.objects import Object, deep_copy
 from isvc.serving import annotations as annotation
-from isvc.serving.config import CredentialsConfig, StorageInitializerConfig
+from isvc.serving.config.sections import CredentialsConfig, StorageInitializerConfig
 from isvc.serving.containers import (
     MODEL_SERVER,
     TRANSFORMER,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.kube.objects import Object
-from isvc.serving.config import StorageInitializerConfig
+from isvc.serving.config.sections import StorageInitializerConfig
 from isvc.serving.containers import (
     TRANSFORMER,
     add_mount,
@@ -23,7 +23,6 @@ from isvc.serving.containers import (
     find_container,
     find_init_container,
     mount,
-    resources,
     set_env,
     variable,
 )
@@ -146,12 +145,12 @@ def _modelcar(spec: Object, container: Object, image: Image, config: StorageInit
 
 
 def _car(name: str, image: Image, command: str, config: StorageInitializerConfig) -> Object:
-    cpu, memory = config.cpu_modelcar or "10m", config.memory_modelcar or "15Mi"
+    amounts = {"cpu": config.cpu_modelcar or "10m", "memory": config.memory_modelcar or "15Mi"}
     return {
         "name": name,
         "image": image.source.image,
         "args": ["sh", "-c", command],
-        "resources": resources(cpu, memory, cpu, memory),
+        "resources": {"limits": amounts, "requests": dict(amounts)},
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 

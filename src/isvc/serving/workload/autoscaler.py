@@ -48,18 +48,16 @@ def _metadata(component: Component) -> Object:
 
 def _hpa(component: Component) -> Child:
     least = max(component.spec.min_replicas or 1, 1)
-    manifest: Object = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": _metadata(component),
-        "spec": {
+    manifest = HORIZONTAL_POD_AUTOSCALERS.manifest(
+        _metadata(component),
+        spec={
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": component.name},
             "minReplicas": least,
             "maxReplicas": max(component.spec.max_replicas, least),
             "metrics": _hpa_metrics(component.spec),
             "behavior": {},  # present, so that the API server fills in Kubernetes' default behaviour
         },
-    }
+    )
     if not manifest["spec"]["metrics"]:
         del manifest["spec"]["metrics"]
     return Child(HORIZONTAL_POD_AUTOSCALERS, manifest, policy=SPEC_AND_METADATA)
@@ -116,12 +114,7 @@ def _scaled_object(component: Component, config: Config, metric: HttpMetric | No
         spec |= {"cooldownPeriod": metric.cooldown, "initialCooldownPeriod": metric.cooldown}
     if behavior := _behavior(component.spec.auto_scaling, config):
         spec["advanced"] = {"horizontalPodAutoscalerConfig": {"behavior": behavior}}
-    manifest: Object = {
-        "apiVersion": SCALED_OBJECTS.api_version,
-        "kind": SCALED_OBJECTS.kind,
-        "metadata": _metadata(component),
-        "spec": spec,
-    }
+    manifest = SCALED_OBJECTS.manifest(_metadata(component), spec=spec)
     return Child(SCALED_OBJECTS, manifest, policy=SPEC)
 
 

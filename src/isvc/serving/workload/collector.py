@@ -30,11 +30,9 @@ def collector(component: Component, config: Config) -> Child | None:
         return None
     settings = config.opentelemetry_collector
     port = component.annotations.get(MODEL_METRICS_PORT, "8080")
-    manifest: Object = {
-        "apiVersion": OPENTELEMETRY_COLLECTORS.api_version,
-        "kind": OPENTELEMETRY_COLLECTORS.kind,
-        "metadata": component.metadata(labels={}),
-        "spec": {
+    manifest = OPENTELEMETRY_COLLECTORS.manifest(
+        component.metadata(labels={}),
+        spec={
             "mode": "sidecar",
             "targetAllocator": {"prometheusCR": {}},
             "config": {
@@ -58,7 +56,7 @@ def collector(component: Component, config: Config) -> Child | None:
                 },
             },
         },
-    }
+    )
     if resources := _resources(config):
         manifest["spec"]["resources"] = resources
     return Child(OPENTELEMETRY_COLLECTORS, manifest, policy=SPEC)
@@ -81,10 +79,6 @@ def _processors(metrics: list[str]) -> Object:
 
 
 def _resources(config: Config) -> Object:
-    given = config.opentelemetry_collector.resource
-    resources = {
-        "requests": {"cpu": given.cpu_request, "memory": given.memory_request},
-        "limits": {"cpu": given.cpu_limit, "memory": given.memory_limit},
-    }
-    chosen = {kind: {k: v for k, v in values.items() if v} for kind, values in resources.items()}
+    given = config.opentelemetry_collector.resource.requirements
+    chosen = {kind: {k: v for k, v in values.items() if v} for kind, values in given.items()}
     return {kind: values for kind, values in chosen.items() if values}

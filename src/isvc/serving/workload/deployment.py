@@ -12,7 +12,7 @@ from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving import names
-from isvc.serving.config import DeployConfig
+from isvc.serving.config.sections import DeployConfig
 from isvc.serving.containers import MODEL_SERVER, TRANSFORMER
 from isvc.serving.workload.component import Component, Worker
 
@@ -78,7 +78,7 @@ def _manifest(metadata: Object, app: str, pod: Object, own: ComponentExtensionSp
             "revisionHistoryLimit": 10,
             "progressDeadlineSeconds": 600,
         }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    return DEPLOYMENTS.manifest(metadata, spec=spec)
 
 
 def _rollout(deploy: DeployConfig) -> Object:

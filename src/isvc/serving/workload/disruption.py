@@ -14,8 +14,7 @@ from isvc.engine.plan import Child
 from isvc.kube.objects import Object
 from isvc.kube.resource import POD_DISRUPTION_BUDGETS
 from isvc.serving import names
-from isvc.serving.config import DeployConfig
-from isvc.serving.config.sections import ALLOWS_DISRUPTION, allows_disruption
+from isvc.serving.config.sections import ALLOWS_DISRUPTION, DeployConfig, allows_disruption
 from isvc.serving.workload.component import Component, WorkloadRefused
 
 NOBODY = "none"
@@ -46,16 +45,14 @@ def disruption_budget(
         raise WorkloadRefused(what, reason="InvalidDisruptionBudget")
     if most is not None and most <= 1:
         return None
-    manifest: Object = {
-        "apiVersion": POD_DISRUPTION_BUDGETS.api_version,
-        "kind": POD_DISRUPTION_BUDGETS.kind,
-        "metadata": metadata,
-        "spec": {
+    manifest = POD_DISRUPTION_BUDGETS.manifest(
+        metadata,
+        spec={
             "maxUnavailable": int(asked) if asked.isdigit() else asked,
             "selector": {"matchLabels": dict(selector)},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
-    }
+    )
     return Child(POD_DISRUPTION_BUDGETS, manifest)
 
 

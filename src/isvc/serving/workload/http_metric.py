@@ -13,15 +13,13 @@ from typing import Final
 
 from isvc.api.annotations import AUTOSCALER_CLASS, HTTP_METRIC, AutoscalerClass
 from isvc.engine.plan import Child
-from isvc.engine.policies import SPEC_KEEPING_METADATA
 from isvc.kube.objects import Object, dig
-from isvc.kube.resource import SERVICES
 from isvc.serving import names
 from isvc.serving.config.sections import ServiceAddress
 from isvc.serving.hosts import CLUSTER_DOMAIN, service_host
 from isvc.serving.thirdparty import INTERCEPTOR_ROUTES, REFERENCE_GRANTS
 from isvc.serving.workload.component import Component, WorkloadRefused
-from isvc.serving.workload.service import PORT, http_target_port, is_grpc
+from isvc.serving.workload.service import PORT, external_name, http_target_port, is_grpc
 
 COLD_START_SECONDS: Final = 600
 """How long a request waits for the first pod if nothing is said: as long as Kubernetes waits for a Deployment."""
@@ -88,50 +86,34 @@ def interceptor_route(
         scaling["requestRate"] = {"targetValue": metric.request_rate, "window": "1m", "granularity": "1s"}
     name = names.interceptor_alias(component.name)
     within = f"{name}.{component.namespace}"
-    manifest: Object = {
-        "apiVersion": INTERCEPTOR_ROUTES.api_version,
-        "kind": INTERCEPTOR_ROUTES.kind,
-        "metadata": {"name": component.name, "namespace": component.namespace, "labels": dict(component.labels)},
-        "spec": {
+    manifest = INTERCEPTOR_ROUTES.manifest(
+        {"name": component.name, "namespace": component.namespace, "labels": dict(component.labels)},
+        spec={
             "target": {"service": component.name, "port": http_target_port(service) if headless else PORT},
             "rules": [{"hosts": [within, f"{within}.svc", f"{within}.svc.{CLUSTER_DOMAIN}", *public_hosts]}],
             "scalingMetric": scaling,
             "timeouts": {"readiness": f"{metric.wait}s", "responseHeader": f"{timeout or 0}s"},
         },
-    }
+    )
     return Child(INTERCEPTOR_ROUTES, manifest)
 
 
 def alias(component: Component, interceptor: ServiceAddress) -> Child:
     """Returns the name under which a component is reached through the interceptor."""
-    manifest: Object = {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
-        "metadata": {
-            "name": names.interceptor_alias(component.name),
-            "namespace": component.namespace,
-            "labels": dict(component.labels),
-        },
-        "spec": {
-            "type": "ExternalName",
-            "externalName": service_host(interceptor.name, interceptor.namespace),
-            "sessionAffinity": "None",
-        },
-    }
-    return Child(SERVICES, manifest, policy=SPEC_KEEPING_METADATA)
+    name, labels = names.interceptor_alias(component.name), dict(component.labels)
+    metadata = {"name": name, "namespace": component.namespace, "labels": labels}
+    return external_name(metadata, service_host(interceptor.name, interceptor.namespace))
 
 
 def reference_grant(namespace: str, interceptor: ServiceAddress) -> Child:
     """Returns what lets HTTPRoutes of a namespace lead to the interceptor's. All services there share it."""
-    manifest: Object = {
-        "apiVersion": REFERENCE_GRANTS.api_version,
-        "kind": REFERENCE_GRANTS.kind,
-        "metadata": {"name": f"isvc-{namespace}", "namespace": interceptor.namespace, "labels": dict(GRANTS)},
-        "spec": {
+    manifest = REFERENCE_GRANTS.manifest(
+        {"name": f"isvc-{namespace}", "namespace": interceptor.namespace, "labels": dict(GRANTS)},
+        spec={
             "from": [{"group": REFERENCE_GRANTS.group, "kind": "HTTPRoute", "namespace": namespace}],
             "to": [{"group": "", "kind": "Service", "name": interceptor.name}],
         },
-    }
+    )
     return Child(REFERENCE_GRANTS, manifest, owned=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.engine.plan import Child
-from isvc.engine.policies import SERVICE_PORTS
+from isvc.engine.policies import SERVICE_PORTS, SPEC_KEEPING_METADATA
 from isvc.kube.objects import Object
 from isvc.kube.resource import SERVICES
 from isvc.serving import names
@@ -41,6 +41,12 @@ def http_target_port(service: Object) -> int:
     return DEFAULT_PORT
 
 
+def external_name(metadata: Object, host: str) -> Child:
+    """Returns a Service that makes its own name an alias of a host's."""
+    spec = {"type": "ExternalName", "externalName": host, "sessionAffinity": "None"}
+    return Child(SERVICES, SERVICES.manifest(metadata, spec=spec), policy=SPEC_KEEPING_METADATA)
+
+
 def _entrance(component: Component, *, headless: bool) -> Child:
     app = names.app(component.name)
     ports = _ports(component)
@@ -59,11 +65,8 @@ def _ports(component: Component) -> list[Object]:
     container = find_by_name(containers, TRANSFORMER) or containers[0]
     if not container.get("ports"):
         return [{"name": component.name, "port": PORT, "targetPort": DEFAULT_PORT, "protocol": "TCP"}]
-    return [_port(port, PORT if first else port["containerPort"]) for first, port in _mark_first(container["ports"])]
-
-
-def _mark_first(ports: list[Object]) -> list[tuple[bool, Object]]:
-    return [(index == 0, port) for index, port in enumerate(ports)]
+    first, *others = container["ports"]
+    return [_port(first, PORT), *(_port(port, port["containerPort"]) for port in others)]
 
 
 def _port(port: Object, number: int) -> Object:
@@ -97,6 +100,4 @@ def _group(component: Component, worker: Worker) -> list[Child]:
 
 
 def _service(metadata: Object, spec: Object) -> Child:
-    return Child(
-        SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}, policy=SERVICE_PORTS
-    )
+    return Child(SERVICES, SERVICES.manifest(metadata, spec=spec), policy=SERVICE_PORTS)

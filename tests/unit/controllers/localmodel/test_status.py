@@ -15,7 +15,7 @@ from isvc.engine.plan import ChildKey, Plan, Stop
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS
-from isvc.serving.config import LocalModelConfig
+from isvc.serving.config.sections import LocalModelConfig
 
 CREATED = "2026-11-17T10:00:00Z"
 CLAIM = ChildKey(PERSISTENT_VOLUME_CLAIMS, "iris-disks", "team")

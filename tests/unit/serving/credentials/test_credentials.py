@@ -11,7 +11,7 @@ from tests.answers import lookup
 from isvc.engine.needs import Needs, Stored
 from isvc.kube.objects import Object
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS
-from isvc.serving.config import CredentialsConfig, GCSConfig, S3Config
+from isvc.serving.config.sections import CredentialsConfig, GCSConfig, S3Config
 from isvc.serving.credentials import (
     Lookup,
     add_service_account_credentials,

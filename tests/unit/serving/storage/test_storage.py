@@ -10,7 +10,7 @@ from tests.answers import lookup
 
 from isvc.kube.objects import Object, deep_copy
 from isvc.serving import annotations as names
-from isvc.serving.config import CredentialsConfig, StorageInitializerConfig
+from isvc.serving.config.sections import CredentialsConfig, StorageInitializerConfig
 from isvc.serving.containers import find_container, find_init_container
 from isvc.serving.refused import Refused
 from isvc.serving.storage import Source, StorageRequest, choose_storage_container, initialize

@@ -21,7 +21,7 @@ from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, labels_of, without
 from isvc.kube.resource import Resource
 from isvc.serving import http_routes, names
-from isvc.serving.config import IngressConfig
+from isvc.serving.config.sections import IngressConfig
 from isvc.serving.hosts import additional_hosts, domain_name, is_hidden, service_host, url_path, without_port
 from isvc.serving.thirdparty import HTTP_ROUTES
 

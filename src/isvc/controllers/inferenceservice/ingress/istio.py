@@ -10,26 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from isvc.controllers.inferenceservice.ingress.virtual_service import (
-    Exposure,
-    Gateways,
-    external_name,
-    virtual_service,
-)
+from isvc.controllers.inferenceservice.ingress.virtual_service import Exposure, Gateways, virtual_service
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.planned import ALIAS, INGRESS, Planned
 from isvc.controllers.inferenceservice.status.edit import INGRESS_READY, STOPPED, Readiness, StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Answer, Child, Hold, Part, Retire, Want
-from isvc.engine.policies import SPEC_AND_METADATA, SPEC_KEEPING_METADATA
+from isvc.engine.policies import SPEC_AND_METADATA
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.objects import labels_of
 from isvc.kube.resource import SERVICES, Resource
 from isvc.serving import knative, names
-from isvc.serving.config import CONFIG_MAP, IngressConfig
+from isvc.serving.config import CONFIG_MAP
+from isvc.serving.config.sections import IngressConfig
 from isvc.serving.hosts import additional_hosts, service_host, url_path
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
+from isvc.serving.workload.service import external_name
 
 KINDS: Final[frozenset[Resource]] = frozenset({VIRTUAL_SERVICES})
 
@@ -49,9 +46,8 @@ def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Pa
             f"{CONFIG_MAP}: ingress.localGatewayService is required in the deployment mode Knative",
             remedy="set it in the ConfigMap, or disableIstioVirtualHost to true if Istio is not used",
         )
-    alias = external_name(observed.name, observed.namespace, gateway)
-    child = Child(SERVICES, alias, policy=SPEC_KEEPING_METADATA)
-    wanted = Want((child,)) if _virtual_host(observed) else Retire("no virtual host")
+    alias = external_name({"name": observed.name, "namespace": observed.namespace}, gateway)
+    wanted = Want((alias,)) if _virtual_host(observed) else Retire("no virtual host")
     return (
         Part(INGRESS, _route(observed, planned, readiness), KINDS),
         Part(ALIAS, wanted, frozenset({SERVICES}), frozenset({observed.name})),

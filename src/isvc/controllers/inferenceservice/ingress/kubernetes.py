@@ -16,7 +16,7 @@ from isvc.kube.conditions import TRUE
 from isvc.kube.objects import Object, annotations_of
 from isvc.kube.resource import INGRESSES, Resource
 from isvc.serving import names
-from isvc.serving.config import IngressConfig
+from isvc.serving.config.sections import IngressConfig
 from isvc.serving.hosts import domain_name, is_hidden, without_port
 from isvc.serving.workload.service import PORT
 
@@ -78,16 +78,14 @@ def _ingress(observed: Observed, planned: Planned) -> Object:
     spec: Object = {"rules": _rules(observed, planned)}
     if observed.config.ingress.ingress_class_name is not None:
         spec["ingressClassName"] = observed.config.ingress.ingress_class_name
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "Ingress",
-        "metadata": {
+    return INGRESSES.manifest(
+        {
             "name": observed.name,
             "namespace": observed.namespace,
             "annotations": dict(annotations_of(observed.raw)),
         },
-        "spec": spec,
-    }
+        spec=spec,
+    )
 
 
 def _rules(observed: Observed, planned: Planned) -> list[Object]:

@@ -1,4 +1,4 @@
-"""The Istio VirtualService of a Knative service, and the ExternalName Service that gives it an in-cluster name.
+"""The Istio VirtualService of a Knative service.
 
 Every request goes to Knative's local gateway; the rewritten Host header says which component it is for. A host is
 matched by a regular expression that lets a port follow.
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isvc.kube.objects import Object
-from isvc.kube.resource import SERVICES
 from isvc.serving.hosts import service_host
 from isvc.serving.http_routes import EXPLAIN, EXPLAIN_BELOW_PATH
 from isvc.serving.thirdparty import VIRTUAL_SERVICES
@@ -56,26 +55,14 @@ def virtual_service(exposure: Exposure, gateways: Gateways) -> Object:
     if exposure.labels:
         metadata["labels"] = dict(exposure.labels)
     entrances = [gateways.local, _MESH] + ([] if exposure.internal else [gateways.public])
-    return {
-        "apiVersion": VIRTUAL_SERVICES.api_version,
-        "kind": VIRTUAL_SERVICES.kind,
-        "metadata": metadata,
-        "spec": {
+    return VIRTUAL_SERVICES.manifest(
+        metadata,
+        spec={
             "hosts": _hosts(exposure),
             "gateways": entrances,
             "http": [*_routes_by_host(exposure, gateways), *_routes_by_path(exposure, gateways)],
         },
-    }
-
-
-def external_name(name: str, namespace: str, gateway_service: str) -> Object:
-    """Returns the Service that makes `name.namespace.svc` an alias of the local gateway."""
-    return {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"type": "ExternalName", "externalName": gateway_service, "sessionAffinity": "None"},
-    }
+    )
 
 
 def _hosts(exposure: Exposure) -> list[str]:

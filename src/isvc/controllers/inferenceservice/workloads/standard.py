@@ -23,7 +23,7 @@ from isvc.kube.resource import (
     Resource,
 )
 from isvc.serving import names
-from isvc.serving.hosts import render_domain
+from isvc.serving.hosts import domain_name
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import (
     INTERCEPTOR_ROUTES,
@@ -64,7 +64,6 @@ _MISSING: Final = {
 def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     """Returns all children of a component, up to the first whose kind this cluster does not have."""
     config = observed.config
-    ingress = config.ingress
     asked = component.annotations.get(DEPLOYMENT_MODE, "")
     if asked and parse_mode(asked) is not DeploymentMode.STANDARD:
         return _refuse(kind, component, f"unsupported deployment mode for workload: {current_name(asked)}")
@@ -74,14 +73,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
         reached = services(component, headless=config.service.service_cluster_ip_none)
         if metric is not None:
             check_ports(reached[0].manifest)
-        host = render_domain(
-            component.name,
-            component.namespace,
-            component.labels,
-            component.annotations,
-            ingress.ingress_domain,
-            ingress,
-        )
+        host = domain_name(component.name, {"metadata": component.metadata()}, config.ingress)
     except WorkloadRefused as error:
         return _refuse(kind, component, error.message)
     except Refused as error:

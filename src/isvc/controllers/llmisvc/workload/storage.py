@@ -17,7 +17,7 @@ from isvc.controllers.llmisvc.workload import lora
 from isvc.controllers.llmisvc.workload.lora import Adapter
 from isvc.controllers.llmisvc.workload.phases import CONTAINER
 from isvc.kube.objects import Object, annotations_of, labels_of, name_of
-from isvc.serving.config import StorageInitializerConfig
+from isvc.serving.config.sections import StorageInitializerConfig
 from isvc.serving.containers import add_missing_env, ensure_list, find_init_container, set_env, variable
 from isvc.serving.credentials import add_service_account_credentials
 from isvc.serving.refused import MissingSecret, Refused

@@ -13,7 +13,7 @@ from isvc.kube.objects import Object
 from isvc.local.gateway.names import full_name
 from isvc.local.gateway.routes.rules import Backend, Path, Refusal, Rule, path_modifier, rewritten_host
 from isvc.local.knative.kinds import LOCAL_GATEWAY
-from isvc.serving.config import AutoscalerConfig
+from isvc.serving.config.sections import AutoscalerConfig
 
 INTERCEPTOR: Final = AutoscalerConfig().interceptor
 
