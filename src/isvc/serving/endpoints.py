@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from isvc.api.inferenceservice import InferenceService, PredictorSpec
+from isvc.api.inferenceservice.implementations import containers_of, env_value
+from isvc.api.protocols import PROTOCOL_ENV
 from isvc.api.servingruntime import ServingRuntimeSpec
 from isvc.kube.objects import Object, dig, name_of
 from isvc.serving.containers import TRANSFORMER, find_by_name
@@ -35,7 +37,7 @@ def predictor_endpoint(service: InferenceService, runtime_of: Callable[[str], Se
         raise NoEndpoint(f"InferenceService {service.metadata.name} is not ready")
     spec = service.spec
     if spec.transformer is not None:
-        protocol = _protocol_variable(_containers(spec.transformer.pod))
+        protocol = _protocol_variable(containers_of(spec.transformer.pod))
     elif is_multi_model(spec.predictor):
         return address
     else:
@@ -61,7 +63,7 @@ def predictor_protocol(predictor: PredictorSpec) -> str:
     """Returns the protocol that the predictor's own spec names, v1 where it names none."""
     if predictor.model is not None:
         return predictor.model.protocol_version or V1
-    containers = _containers(predictor.pod)
+    containers = containers_of(predictor.pod)
     collocated = find_by_name(containers, TRANSFORMER)
     return _protocol_variable([collocated] if collocated else containers)
 
@@ -89,15 +91,14 @@ def model_name(service: InferenceService) -> str:
     if spec.predictor.model is None:
         return _name_argument(_first(spec.predictor.pod)) or own
     server = spec.predictor.model.container
-    variable = find_by_name(server.get("env"), "MLSERVER_MODEL_NAME")
-    return str(variable.get("value", "")) if variable else _name_argument(server) or own
+    named = env_value(server, "MLSERVER_MODEL_NAME")
+    return _name_argument(server) or own if named is None else named
 
 
 def is_multi_model(predictor: PredictorSpec) -> bool:
     """Returns whether the predictor is an empty server that trained models are added to: nothing of its own to load."""
-    if containers := _containers(predictor.pod):
-        variables = containers[0].get("env") or []
-        return any(v.get("name") == "MULTI_MODEL_SERVER" and v.get("value") == "true" for v in variables)
+    if containers := containers_of(predictor.pod):
+        return env_value(containers[0], "MULTI_MODEL_SERVER") == "true"
     model = predictor.model
     if model is None:
         return False  # there is no server at all
@@ -106,13 +107,8 @@ def is_multi_model(predictor: PredictorSpec) -> bool:
     return model.storage_uri is None and model.storage is None and not predictor.storage_uris
 
 
-def _containers(pod: Object) -> list[Object]:
-    containers: list[Object] = pod.get("containers") or []
-    return containers
-
-
 def _first(pod: Object) -> Object:
-    return (_containers(pod) or [{}])[0]
+    return (containers_of(pod) or [{}])[0]
 
 
 def _name_argument(container: Object) -> str:
@@ -131,5 +127,5 @@ def _name_argument(container: Object) -> str:
 
 
 def _protocol_variable(containers: Sequence[Object]) -> str:
-    variable = find_by_name(containers[0].get("env"), "PROTOCOL") if containers else None
-    return V1 if variable is None else str(variable.get("value", ""))
+    named = env_value(containers[0], PROTOCOL_ENV) if containers else None
+    return V1 if named is None else named

@@ -17,6 +17,7 @@ from isvc.engine.policies import KNATIVE_SERVICE
 from isvc.kube.objects import Object, dig, without
 from isvc.kube.quantity import Quantity
 from isvc.serving.hosts import service_host
+from isvc.serving.podspec import ZERO_IS_ABSENT
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 VISIBILITY_LABEL = "networking.knative.dev/visibility"
@@ -25,10 +26,6 @@ TAG_ROUTING_ANNOTATION = "serving.kserve.io/enable-tag-routing"
 _SCALING = "autoscaling.knative.dev"
 _INITIAL_SCALE = f"{_SCALING}/initial-scale"
 ENABLE_PASSTHROUGH = "serving.knative.openshift.io/enablePassthrough"
-_ZERO_IS_ABSENT = frozenset({
-    "readOnly", "stdin", "stdinOnce", "tty", "hostNetwork", "hostPID", "hostIPC", "hostPort", "initialDelaySeconds",
-    "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold",
-})  # fmt: skip
 LIFTED = (ENABLE_PASSTHROUGH, "serving.knative.dev/rollout-duration")
 
 
@@ -122,7 +119,7 @@ def _without_zeros(value: Any, field: str = "") -> Any:
     written = {
         key: _without_zeros(item, key)
         for key, item in value.items()
-        if item != [] and not (key in _ZERO_IS_ABSENT and not item)
+        if item != [] and not (key in ZERO_IS_ABSENT and not item)
     }
     return {"divisor": "0", **written} if field == "resourceFieldRef" else written
 
@@ -169,12 +166,6 @@ def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool)
         return dict(annotations)
     accepted = _is_integer(value) and (zero_allowed or int(value) != 0)
     return dict(annotations) if accepted else without(annotations, (_INITIAL_SCALE,))
-
-
-def zero_initial_scale_allowed(config_autoscaler: Object | None) -> bool:
-    """Returns whether Knative's own configuration allows it, which it does not by default."""
-    value: Any = dig(config_autoscaler or {}, "data", "allow-zero-initial-scale")
-    return str(value or "").lower() in ("1", "t", "true")
 
 
 def _is_integer(text: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.engine.needs import Answers, Stored
+from isvc.kube.objects import dig
 from isvc.kube.resource import CONFIG_MAPS
-from isvc.serving.knative import zero_initial_scale_allowed
 
 AUTOSCALER_CONFIG: Final = "config-autoscaler"
 DOMAIN_CONFIG: Final = "config-domain"
@@ -14,7 +14,9 @@ _MAX_AGE: Final = 2.0
 
 
 def allows_zero_initial_scale(answers: Answers, namespace: str) -> bool:
-    return zero_initial_scale_allowed(answers[_setting_need(AUTOSCALER_CONFIG, namespace)])
+    """Returns whether Knative's own configuration allows it, which it does not by default."""
+    stored = answers[_setting_need(AUTOSCALER_CONFIG, namespace)]
+    return str(dig(stored, "data", "allow-zero-initial-scale") or "").lower() in ("1", "t", "true")
 
 
 def knative_domains(answers: Answers, namespace: str) -> tuple[str, ...]:

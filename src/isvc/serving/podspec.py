@@ -13,32 +13,12 @@ from isvc.kube.schemas import definition
 from isvc.serving.containers import find_by_name
 from isvc.serving.templates import Fields, TemplateError, render
 
-_RUNTIME_POD: Final = (
-    "nodeSelector",
-    "affinity",
-    "tolerations",
-    "volumes",
-    "imagePullSecrets",
-    "schedulerName",
-    "resourceClaims",
-)
+_RUNTIME_POD: Final = ("nodeSelector", "affinity", "tolerations", "volumes", "imagePullSecrets", "schedulerName",
+                       "resourceClaims")  # fmt: skip
 # Numbers and switches of which Kubernetes cannot tell zero from absent: zero lays nothing over.
-_ZERO_IS_ABSENT: Final = frozenset(
-    {
-        "failureThreshold",
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "hostPort",
-        "initialDelaySeconds",
-        "periodSeconds",
-        "readOnly",
-        "stdin",
-        "stdinOnce",
-        "successThreshold",
-        "timeoutSeconds",
-        "tty",
-    }
+ZERO_IS_ABSENT: Final = frozenset(
+    {"failureThreshold", "hostIPC", "hostNetwork", "hostPID", "hostPort", "initialDelaySeconds", "periodSeconds"}
+    | {"readOnly", "stdin", "stdinOnce", "successThreshold", "timeoutSeconds", "tty"}
 )
 _KEYS: Final = frozenset({"name", "mountPath", "devicePath"})
 _TAG: Final = re.compile(r":[\w.\-]*$")
@@ -47,9 +27,9 @@ _TAG: Final = re.compile(r":[\w.\-]*$")
 def merge_containers(runtime: Object, user: Object) -> Object:
     """Lays the user's fields over the runtime's container; the user's arguments follow the runtime's."""
     overlay = _drop_empty({key: value for key, value in user.items() if value != ""})
-    merged = strategic.apply(runtime, overlay, _schema("Container"))
+    merged = strategic.apply(runtime, overlay, pod_schema("Container"))
     if overlay.get("env"):
-        merged = {**merged, "env": [_one_source(entry, overlay["env"]) for entry in merged["env"]]}
+        merged = {**merged, "env": [one_source(entry, overlay["env"]) for entry in merged["env"]]}
     if args := [*(runtime.get("args") or ()), *(overlay.get("args") or ())]:
         merged = {**merged, "args": args}
     return merged
@@ -59,7 +39,7 @@ def merge_pods(runtime: Object, user: Object) -> Object:
     """Returns the runtime's pod with the user's laid over it. Containers are merged elsewhere and left out here."""
     base = {key: runtime[key] for key in _RUNTIME_POD if runtime.get(key)}
     overlay = {key: value for key, value in _drop_empty(user).items() if key != "containers"}
-    merged: Object = strategic.apply(base, overlay, _schema("PodSpec"))
+    merged: Object = strategic.apply(base, overlay, pod_schema("PodSpec"))
     return merged
 
 
@@ -112,7 +92,8 @@ def _uses_gpu(container: Object) -> bool:
     return any(name == "nvidia.com/gpu" or name.startswith("nvidia.com/mig") for name in limits)
 
 
-def _schema(kind: str) -> dict[str, Any]:
+def pod_schema(kind: str) -> dict[str, Any]:
+    """Returns the schema of a part of pods."""
     found = definition(f"io.k8s.api.core.v1.{kind}")
     assert found is not None
     return found
@@ -127,13 +108,13 @@ def _drop_empty(value: Any) -> Any:
         return {
             key: _drop_empty(inner)
             for key, inner in value.items()
-            if key in _KEYS or (inner not in (None, "", []) and (inner or key not in _ZERO_IS_ABSENT))
+            if key in _KEYS or (inner not in (None, "", []) and (inner or key not in ZERO_IS_ABSENT))
         }
     return [_drop_empty(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _one_source(entry: Object, overlay: list[Object]) -> Object:
-    """Keeps the user's value or reference of a variable where merging left both."""
+def one_source(entry: Object, overlay: list[Object]) -> Object:
+    """Returns a variable with the value or reference that the overlay gives it, where merging left both."""
     said = find_by_name(overlay, entry.get("name", ""))
     if said is None or not (entry.get("value") and entry.get("valueFrom")):
         return entry

@@ -1,7 +1,10 @@
 import pytest
 
+from isvc.engine.needs import Answers, Stored
+from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import knative
 from isvc.serving.knative import Revision, Scale
+from isvc.serving.knative_settings import AUTOSCALER_CONFIG, allows_zero_initial_scale
 
 
 def test_scale_settings_become_annotations_and_a_chosen_class_stays():
@@ -67,7 +70,8 @@ def test_an_initial_scale_that_knative_would_refuse_is_left_out(value, zero_allo
     [(None, False), ({}, False), ({"data": {"allow-zero-initial-scale": "true"}}, True), ({"data": {}}, False)],
 )
 def test_zero_initial_scale_is_off_unless_knative_allows_it(config, allowed):
-    assert knative.zero_initial_scale_allowed(config) is allowed
+    answers = Answers({Stored(CONFIG_MAPS, AUTOSCALER_CONFIG, "knative", 2.0, 2.0): config})
+    assert allows_zero_initial_scale(answers, "knative") is allowed
 
 
 def test_amounts_of_a_runtimes_pod_are_spelled_as_kubernetes_spells_them():

@@ -43,7 +43,7 @@ def unknown_gpus(
 ) -> Iterator[Problem]:
     """Yields resources of a multi-node model that are neither ordinary nor GPUs we know."""
     listed = annotations.get(GPU_RESOURCE_TYPES, "")
-    more = _gpu_list(listed) if listed else []
+    more = gpu_list(listed) if listed else []
     if more is None:
         yield Problem(
             f"metadata.annotations[{GPU_RESOURCE_TYPES}]",
@@ -61,7 +61,8 @@ def unknown_gpus(
         )
 
 
-def _gpu_list(text: str) -> list[str] | None:
+def gpu_list(text: str) -> list[str] | None:
+    """Returns the resources that the annotation adds to the GPUs we know; None for a text that is no list of names."""
     try:
         names = orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +31,7 @@ def storage_uris(component: Component, chosen: Sequence[Implementation], path: s
         return
     if len(claims) != len(set(claims)):
         yield Problem(f"{path}.storageUris", "PVC storage paths must be unique: each needs a mountPath of its own")
-    if _common_parent(folders) == "/":
+    if posixpath.commonpath([f"/{folder.strip('/')}" for folder in folders]) == "/":
         yield Problem(
             f"{path}.storageUris",
             f"storage paths must have a common parent directory other than /, got {', '.join(folders)};"
@@ -49,17 +50,6 @@ def _one(each: StorageUri, path: str) -> Iterator[Problem]:
         yield Problem(
             f"{path}.mountPath", f"storage path cannot contain '..' for security reasons, got {each.mount_path!r}"
         )
-
-
-def _common_parent(paths: Sequence[str]) -> str:
-    """Returns the deepest folder above all paths; of one path alone, the folder it is in."""
-    folders = [path.rstrip("/").split("/")[1:] for path in paths]
-    parent = []
-    for names in zip(*folders, strict=False):
-        if len(set(names)) > 1:
-            break
-        parent.append(names[0])
-    return "/" + "/".join(parent)
 
 
 def confidential(chosen: Sequence[Implementation], path: str) -> Iterator[Problem]:

@@ -89,10 +89,8 @@ def waiting(graph: Object, stop: Stop, now: str) -> Object:
 def _with_explanations(status: Object, graph: Object) -> Object:
     if not status.get("conditions"):
         return status
-    return {
-        **status,
-        "conditions": with_explanations(status["conditions"], lambda each: _explain(each, name_of(graph))),
-    }
+    explained = with_explanations(status["conditions"], lambda each: _explain(each, name_of(graph)))
+    return {**status, "conditions": explained}
 
 
 def _folded(observed: Observed, outcome: Outcome) -> Object:

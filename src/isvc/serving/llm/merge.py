@@ -12,9 +12,9 @@ from typing import Any
 
 from isvc.kube.objects import Object
 from isvc.kube.patch import strategic
-from isvc.kube.schemas import definition
 from isvc.serving.llm import gojson
 from isvc.serving.llm.gotypes import go_type
+from isvc.serving.podspec import pod_schema
 
 
 def merge_specs(*specs: Object) -> Object:
@@ -40,7 +40,7 @@ def _drop_nulls(value: Any) -> Any:
 
 @cache
 def _schema() -> Object:
-    pod = definition("io.k8s.api.core.v1.PodSpec")
+    pod = pod_schema("PodSpec")
     pods: Object = {"properties": {"template": pod, "worker": pod}}
     tokenizer = {"properties": {"template": pod}}
     scheduler = {"properties": {"template": pod, "tokenizer": tokenizer}}

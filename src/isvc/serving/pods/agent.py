@@ -32,6 +32,9 @@ MODEL_CONFIG_FOLDER: Final = "/mnt/configs"
 LOG_VOLUME: Final = "agent-logs"
 CLAIM_FOLDER: Final = "/mnt/pvc"  # where the agent looks for claims
 
+_PULLER: Final = {"--config-dir": names.PULLER_CONFIG_PATH, "--model-dir": names.PULLER_MODEL_DIR}
+_BATCHER: Final = {"--max-batchsize": names.BATCHER_MAX_BATCH_SIZE, "--max-latency": names.BATCHER_MAX_LATENCY}
+
 
 def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Lookup) -> None:
     """Adds the agent if the pod asks for one of its services."""
@@ -41,8 +44,8 @@ def add_agent(pod: Object, logger: LoggerSettings, config: Config, lookup: Looku
     logs = names.LOGGER in annotations
     agent = _container(pod, config)
     agent["args"] = [
-        *_puller_arguments(annotations),
-        *_batcher_arguments(annotations),
+        *_service_arguments(annotations, names.PULLER, "--enable-puller", _PULLER),
+        *_service_arguments(annotations, names.BATCHER, "--enable-batcher", _BATCHER),
         *(logger.arguments(pod) if logs else ()),
         "--component-port",
         str(_component_port(spec)),
@@ -91,26 +94,12 @@ def _container(pod: Object, config: Config) -> Object:
     return agent
 
 
-def _puller_arguments(annotations: dict[str, str]) -> list[str]:
-    if names.PULLER not in annotations:
+def _service_arguments(annotations: dict[str, str], service: str, switch: str, settings: dict[str, str]) -> list[str]:
+    """Returns what switches a service of the agent on that the annotation of its name asks for, and its settings."""
+    if service not in annotations:
         return []
-    arguments = ["--enable-puller"]
-    if names.PULLER_CONFIG_PATH in annotations:
-        arguments += ["--config-dir", annotations[names.PULLER_CONFIG_PATH]]
-    if names.PULLER_MODEL_DIR in annotations:
-        arguments += ["--model-dir", annotations[names.PULLER_MODEL_DIR]]
-    return arguments
-
-
-def _batcher_arguments(annotations: dict[str, str]) -> list[str]:
-    if names.BATCHER not in annotations:
-        return []
-    arguments = ["--enable-batcher"]
-    if names.BATCHER_MAX_BATCH_SIZE in annotations:
-        arguments += ["--max-batchsize", annotations[names.BATCHER_MAX_BATCH_SIZE]]
-    if names.BATCHER_MAX_LATENCY in annotations:
-        arguments += ["--max-latency", annotations[names.BATCHER_MAX_LATENCY]]
-    return arguments
+    given = {flag: annotations[name] for flag, name in settings.items() if name in annotations}
+    return [switch, *(word for pair in given.items() for word in pair)]
 
 
 def _component_port(spec: Object) -> int:

@@ -7,8 +7,7 @@ from typing import Final
 
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.patch import strategic
-from isvc.kube.schemas import definition
-from isvc.serving.containers import find_by_name
+from isvc.serving.podspec import one_source, pod_schema
 from isvc.serving.refused import Refused
 
 INIT_CONTAINER: Final = "initContainer"
@@ -40,18 +39,10 @@ def supports(container: Object, uri: str) -> bool:
 
 def merge_container(base: Object, overlay: Object) -> Object:
     """Returns the overlay laid over the base as `kubectl patch` would; a variable keeps only one kind of value."""
-    schema = definition("io.k8s.api.core.v1.Container")
-    assert schema is not None
-    merged = deep_copy(strategic.apply(base, overlay, schema))
+    merged = deep_copy(strategic.apply(base, overlay, pod_schema("Container")))
     merged["name"] = merged.get("name") or base["name"]
-    for entry in merged.get("env") or ():
-        given = find_by_name(overlay.get("env"), entry["name"])
-        if not given or not entry.get("value") or not entry.get("valueFrom"):
-            continue
-        if given.get("valueFrom"):
-            del entry["value"]
-        elif given.get("value"):
-            del entry["valueFrom"]
+    if merged.get("env"):
+        merged["env"] = [one_source(entry, overlay.get("env") or []) for entry in merged["env"]]
     return merged
 
 

@@ -66,12 +66,4 @@ def parent(path: str) -> str:
 
 def common_parent(paths: list[str]) -> str:
     """Returns the deepest folder that holds all paths; a single path is its own."""
-    if len(paths) == 1:
-        return paths[0]
-    split = [path.strip("/").split("/") if path.strip("/") else [] for path in paths]
-    shared = []
-    for level in zip(*split, strict=False):
-        if len(set(level)) > 1:
-            break
-        shared.append(level[0])
-    return "/" + "/".join(shared)
+    return paths[0] if len(paths) == 1 else posixpath.commonpath([f"/{path.strip('/')}" for path in paths])

@@ -3,82 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from isvc.serving.templates.literals import Constant
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Part(msgspec.Struct, frozen=True):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Nil:
-    at: int
+class Dot(Part, frozen=True):
+    pass
 
 
-@dataclass(frozen=True, slots=True)
-class Bool:
-    at: int
+class Nil(Part, frozen=True):
+    pass
+
+
+class Bool(Part, frozen=True):
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    at: int
+class Number(Part, frozen=True):
     value: Constant
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class String:
-    at: int
+class String(Part, frozen=True):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    at: int
+class Function(Part, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Part, frozen=True):
     """`.A.B`, from the dot."""
 
-    at: int
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Part, frozen=True):
     """`$name.A.B`; the name is with its `$`."""
 
-    at: int
     name: str
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Part, frozen=True):
     """`(something).A.B`."""
 
-    at: int
     start: Operand
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    at: int
+class Command(Part, frozen=True):
     words: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    at: int
+class Pipeline(Part, frozen=True):
     commands: tuple[Command, ...]
     declares: tuple[str, ...] = ()
     assigns: bool = False
@@ -88,53 +73,42 @@ Literal: TypeAlias = Dot | Nil | Bool | Number | String
 Operand: TypeAlias = Literal | Function | Field | Variable | Chain | Pipeline
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    at: int
+class Text(Part, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Part, frozen=True):
     """`words` are its text where it has no variables: from the same dot, equal words print the same."""
 
-    at: int
     pipeline: Pipeline
     words: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Part, frozen=True):
     """An `if`, `with` or `range`."""
 
-    at: int
     keyword: str
     pipeline: Pipeline
     body: tuple[Node, ...]
     otherwise: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Part, frozen=True):
     """`{{template "name" pipeline}}`."""
 
-    at: int
     name: str
     pipeline: Pipeline | None
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Part, frozen=True):
     """`break` or `continue`."""
 
-    at: int
     keyword: str
 
 
 Node: TypeAlias = Text | Action | Branch | Call | Leave
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(msgspec.Struct, frozen=True):
     body: tuple[Node, ...]
-    defined: Mapping[str, tuple[Node, ...]] = field(default_factory=dict)
+    defined: Mapping[str, tuple[Node, ...]] = {}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from isvc.api.inferenceservice import ExplainerSpec
+from isvc.api.inferenceservice.implementations import STORAGE_URI_ENV, env_value
 from isvc.api.inferenceservice.models import ARTExplainerSpec
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.components import metadata
-from isvc.controllers.inferenceservice.components.predictor import STORAGE_URI
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.components.transformer import add_argument, predictor_host, predictor_in_mesh
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as annotation
 from isvc.serving import names
-from isvc.serving.containers import MODEL_SERVER, find_by_name
+from isvc.serving.containers import MODEL_SERVER
 from isvc.serving.refused import Refused
 from isvc.serving.server_defaults import MODEL_DIR
 from isvc.serving.storage.schemes import check_storage_uri
@@ -48,8 +48,7 @@ def build(observed: Observed, spec: ExplainerSpec, service: Object) -> Component
 def _storage_uri(spec: ExplainerSpec) -> str | None:
     if spec.art is not None:
         return spec.art.storage_uri or None
-    variable = find_by_name(spec.pod["containers"][0].get("env"), STORAGE_URI)
-    return str(variable.get("value", "")) if variable is not None else None
+    return env_value(spec.pod["containers"][0], STORAGE_URI_ENV)
 
 
 def _own(container: Object, observed: Observed, spec: ExplainerSpec) -> Object:

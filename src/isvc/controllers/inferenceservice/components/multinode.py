@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-import orjson
-
 from isvc.api.annotations import GPU_RESOURCE_TYPES
 from isvc.api.inferenceservice import PredictorSpec, WorkerSpec
 from isvc.api.servingruntime import RuntimeWorkerSpec
+from isvc.api.validation.containers import gpu_list
 from isvc.controllers.inferenceservice.components import metadata
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, dig, labels_of
@@ -151,11 +150,8 @@ def _gpu_types(observed: Observed, annotations: Mapping[str, str]) -> Sequence[s
     text = annotations.get(GPU_RESOURCE_TYPES)
     if not text:
         return configured
-    try:
-        added = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        added = None
-    if not isinstance(added, list) or not added or not all(isinstance(name, str) and name for name in added):
+    added = gpu_list(text)
+    if added is None:
         raise Refused(f"invalid GPU format({text}) for {GPU_RESOURCE_TYPES} annotation: must be a valid JSON array")
     return (*configured, *added)
 

@@ -9,6 +9,7 @@ import msgspec
 from isvc.api.annotations import HTTP_METRIC
 from isvc.api.inferenceservice import PredictorSpec
 from isvc.api.inferenceservice.components import ComponentExtensionSpec
+from isvc.api.inferenceservice.implementations import STORAGE_URI_ENV, env_value
 from isvc.api.inferenceservice.models import ModelSpec
 from isvc.controllers.inferenceservice.components import metadata, multinode
 from isvc.controllers.inferenceservice.components.storage import with_models
@@ -16,7 +17,7 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as annotation
 from isvc.serving import names
-from isvc.serving.containers import MODEL_SERVER, TRANSFORMER, find_by_name, set_env
+from isvc.serving.containers import MODEL_SERVER, TRANSFORMER, find_by_name, find_container, set_env
 from isvc.serving.endpoints import is_multi_model
 from isvc.serving.podspec import fill_placeholders, merge_containers, merge_pods, tagged_image
 from isvc.serving.refused import Refused
@@ -27,7 +28,6 @@ from isvc.serving.templates import TemplateError
 from isvc.serving.workload.component import Component
 
 INFERENCE_SERVICE_NAME = "INFERENCE_SERVICE_NAME"
-STORAGE_URI = "STORAGE_URI"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,7 @@ def build(observed: Observed, variant: Variant) -> Component:
 def storage_uri(spec: PredictorSpec) -> str | None:
     if spec.model is not None:
         return spec.model.storage_uri
-    container = find_by_name(spec.pod.get("containers"), MODEL_SERVER) or {}
-    variable = find_by_name(container.get("env"), STORAGE_URI)
-    return str(variable.get("value", "")) if variable is not None else None
+    return env_value(find_container(spec.pod, MODEL_SERVER) or {}, STORAGE_URI_ENV)
 
 
 def _annotations(observed: Observed, spec: PredictorSpec) -> dict[str, str]:

@@ -6,15 +6,16 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from isvc.api.inferenceservice import TransformerSpec
+from isvc.api.inferenceservice.implementations import STORAGE_URI_ENV, env_value
 from isvc.api.modes import DeploymentMode
 from isvc.controllers.inferenceservice.components import metadata
-from isvc.controllers.inferenceservice.components.predictor import INFERENCE_SERVICE_NAME, STORAGE_URI
+from isvc.controllers.inferenceservice.components.predictor import INFERENCE_SERVICE_NAME
 from isvc.controllers.inferenceservice.components.storage import with_models
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.kube.objects import Object, labels_of, without
 from isvc.serving import annotations as annotation
 from isvc.serving import names
-from isvc.serving.containers import find_by_name, set_env
+from isvc.serving.containers import set_env
 from isvc.serving.refused import Refused
 from isvc.serving.storage.schemes import check_storage_uri
 from isvc.serving.workload.component import Component
@@ -28,9 +29,8 @@ def build(observed: Observed, spec: TransformerSpec, service: Object) -> Compone
     if not containers:
         raise Refused("the transformer has no container: set spec.transformer.containers")
     annotations = {**observed.annotations}
-    variable = find_by_name(containers[0].get("env"), STORAGE_URI)
-    if variable is not None:
-        annotations[annotation.SOURCE_URI] = source = str(variable.get("value", ""))
+    if (source := env_value(containers[0], STORAGE_URI_ENV)) is not None:
+        annotations[annotation.SOURCE_URI] = source
         check_storage_uri(source, observed.storage_containers)
     annotations |= metadata.agent_annotations(spec)
     containers[0] = _with_arguments(containers[0], observed, spec)
