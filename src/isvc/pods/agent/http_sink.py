@@ -15,6 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from isvc.pods.agent.cloudevents import Event, Origin
 from isvc.pods.agent.logger import Ledger
+from isvc.pods.stores.tls import accept_any
 from isvc.wire.http1.dial import Proxy
 from isvc.wire.http1.message import encode_request, header_lines
 from isvc.wire.http1.pool import Pool
@@ -137,7 +138,4 @@ def trust(ca_file: Path, skip_verify: bool) -> ssl.SSLContext:
     if not ca_file.is_file():
         return ssl.create_default_context()
     context = ssl.create_default_context(cafile=str(ca_file))
-    if skip_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+    return accept_any(context) if skip_verify else context

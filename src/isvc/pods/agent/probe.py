@@ -10,6 +10,7 @@ import msgspec
 
 from isvc.pods.agent import http1
 from isvc.pods.agent.peer import Peer
+from isvc.pods.stores.tls import accept_any
 
 _QUEUE = "queue"
 _MAX_HEAD = 1 << 16
@@ -95,10 +96,6 @@ async def _answers(get: HttpGet) -> bool:
 
 
 async def _connect(host: str, port: int, *, secure: bool = False) -> Peer:
-    context = None
-    if secure:
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+    context = accept_any(ssl.create_default_context()) if secure else None
     _, peer = await asyncio.get_running_loop().create_connection(Peer, host or "127.0.0.1", port, ssl=context)
     return peer

@@ -53,8 +53,7 @@ class TooLarge(ApiError):
 
 
 class EngineFailed(ApiError):
-    status = 500
-    kind = "InternalServerError"
+    pass
 
 
 class Unavailable(ApiError):

@@ -102,14 +102,14 @@ class Generator:
         usage, ending = Usage(), dict[str, Any]()
         body = {**run.body, "stream_options": {"include_usage": True}}
         async with self._scheduler.sequence(run.adapter):
-            self._metrics.observe_wait(time.monotonic() - begin)
+            self._metrics.queued.observe(time.monotonic() - begin)
             async with aclosing(self._engine.stream(run.path, body)) as events:
                 async for event in events:
                     now = time.monotonic()
                     if last is None:
-                        self._metrics.first_token(now - begin)
+                        self._metrics.first_token.observe(now - begin)
                     else:
-                        self._metrics.next_token(now - last)
+                        self._metrics.between_tokens.observe(now - last)
                     last = now
                     if event.get("usage"):
                         usage = Usage.of(event)

@@ -43,9 +43,9 @@ class Metrics:
             (*_LABELS, "finished_reason"),
             registry=self.registry,
         )
-        self._first_token = self._histogram("time_to_first_token_seconds", "Time to the first token.", _FIRST_TOKEN)
-        self._between_tokens = self._histogram("inter_token_latency_seconds", "Time between tokens.", _NEXT_TOKEN)
-        self._queued = self._histogram("request_queue_time_seconds", "Time spent waiting.", _REQUEST)
+        self.first_token = self._histogram("time_to_first_token_seconds", "Time to the first token.", _FIRST_TOKEN)
+        self.between_tokens = self._histogram("inter_token_latency_seconds", "Time between tokens.", _NEXT_TOKEN)
+        self.queued = self._histogram("request_queue_time_seconds", "Time spent waiting.", _REQUEST)
         self._total = self._histogram("e2e_request_latency_seconds", "Time of a request from end to end.", _REQUEST)
         self._prompt_length = self._histogram("request_prompt_tokens", "Tokens of a request's prompt.", tokens)
         self._answer_length = self._histogram("request_generation_tokens", "Tokens of a request's answer.", tokens)
@@ -66,15 +66,6 @@ class Metrics:
         self._prompt_length.observe(prompt)
         self._answer_length.observe(generated)
         self._total.observe(seconds)
-
-    def first_token(self, seconds: float) -> None:
-        self._first_token.observe(seconds)
-
-    def next_token(self, seconds: float) -> None:
-        self._between_tokens.observe(seconds)
-
-    def observe_wait(self, waited: float) -> None:
-        self._queued.observe(waited)
 
     def expose(self, scheduler: Scheduler, cache_usage: float, loras: int) -> bytes:
         self._running.set(scheduler.running)

@@ -52,8 +52,7 @@ class Server:
                 web.get("/metrics", self._metrics),
                 web.get("/v1/models", self._names),
                 web.get(f"/v1/models/{name}", self._model_ready),
-                web.post(f"/v1/models/{name}:predict", self._predict),
-                web.post(f"/v1/models/{name}:explain", self._explain),
+                web.post(f"/v1/models/{name}:{{verb:predict|explain}}", self._ask),
                 web.get("/v2", self._server_metadata),
                 web.get("/v2/health/live", self._live),
                 web.get("/v2/health/ready", self._ready),
@@ -89,13 +88,9 @@ class Server:
 
     # -- v1 ---------------------------------------------------------------------------------------------------------
 
-    async def _predict(self, request: web.Request) -> web.StreamResponse:
-        result = await self.run(self._requested_model(request), "predict", await _decode_v1(request), request.headers)
-        return await _encode(request, result)
-
-    async def _explain(self, request: web.Request) -> web.StreamResponse:
-        result = await self.run(self._requested_model(request), "explain", await _decode_v1(request), request.headers)
-        return await _encode(request, result)
+    async def _ask(self, request: web.Request) -> web.StreamResponse:
+        model, verb = self._requested_model(request), request.match_info["verb"]
+        return await _encode(request, await self.run(model, verb, await _decode_v1(request), request.headers))
 
     # -- v2 ---------------------------------------------------------------------------------------------------------
 
@@ -115,7 +110,7 @@ class Server:
         return _json(self.metadata())
 
     async def _model_metadata(self, request: web.Request) -> web.Response:
-        model = self._model(request)
+        model = self.model(request.match_info["name"])
         types = {"inputs": model.input_types(), "outputs": model.output_types()}
         return _json({"name": model.name, "platform": "", **types})
 
@@ -140,9 +135,6 @@ class Server:
         return web.Response(body=generate_latest(self.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     # -- what the handlers share --------------------------------------------------------------------------------------
-
-    def _model(self, request: web.Request) -> Model:
-        return self.model(request.match_info["name"])
 
     def _requested_model(self, request: web.Request) -> Model:
         return self.ready_model(request.match_info["name"])
@@ -169,7 +161,7 @@ class Server:
         except ServingError as error:
             response = _json({"error": str(error)}, error.status)
         except NotImplementedError as error:
-            response = _json({"error": str(error)}, Unsupported.code)
+            response = _json({"error": str(error)}, Unsupported.status)
         except web.HTTPException as error:
             response = _json({"error": error.reason}, error.status)
         except Exception as error:

@@ -12,38 +12,32 @@ ModelFileError        a model could not be loaded: the program ends
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class ServingError(Exception):
-    code: ClassVar[int] = 500
-
-    @property
-    def status(self) -> int:
-        return self.code
+    status = 500
 
 
 class InvalidInput(ServingError):
-    code = 400
+    status = 400
 
 
 class ModelNotFound(ServingError):
-    code = 404
+    status = 404
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Model with name {name} does not exist.")
 
 
 class InferenceError(ServingError):
-    code = 500
+    pass
 
 
 class Unsupported(ServingError):
-    code = 501
+    status = 501
 
 
 class ModelNotReady(ServingError):
-    code = 503
+    status = 503
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Model with name {name} is not ready.")
@@ -52,11 +46,7 @@ class ModelNotReady(ServingError):
 class PredictorError(ServingError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
-        self._status = status
-
-    @property
-    def status(self) -> int:
-        return self._status
+        self.status = status
 
 
 class ModelFileError(Exception):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from isvc.pods.modelserver.errors import InferenceError, InvalidInput, ModelFileError, ServingError
-from isvc.pods.modelserver.model import Headers, Model, Payload, Result, response_to
-from isvc.pods.modelserver.tensors import InferRequest
+from isvc.pods.modelserver.model import Headers, Model, Payload, Result
+from isvc.pods.modelserver.tensors import InferRequest, Tensor
 
 
 class TabularModel(Model):
@@ -65,7 +65,9 @@ class TabularModel(Model):
         except Exception as error:
             raise InferenceError(str(error)) from error
         if isinstance(payload, InferRequest):
-            return response_to(payload, self.name, result)
+            import numpy
+
+            return payload.answer(self.name, [Tensor.from_numpy("output-0", numpy.asarray(result))])
         return {"predictions": result.tolist() if hasattr(result, "tolist") else result}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from isvc.pods.modelserver.errors import Unsupported
-from isvc.pods.modelserver.tensors import InferRequest, InferResponse
+from isvc.pods.modelserver.tensors import InferRequest
 
 if TYPE_CHECKING:
     from isvc.pods.modelserver.predictor import Predictor
@@ -51,15 +51,3 @@ class Model:
 
     def output_types(self) -> list[dict[str, Any]]:
         return []
-
-
-def response_to(request: InferRequest, model_name: str, result: Any) -> InferResponse:
-    """Returns an array, or a list of strings or numbers, as the one output of a v2 response."""
-    import uuid
-
-    import numpy
-
-    from isvc.pods.modelserver.tensors import Tensor
-
-    array = numpy.asarray(result)
-    return InferResponse(model_name, [Tensor.from_numpy("output-0", array)], request.id or str(uuid.uuid4()))

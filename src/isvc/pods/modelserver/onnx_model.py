@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from isvc.pods.modelserver.errors import InferenceError, InvalidInput
 from isvc.pods.modelserver.frameworks import TabularModel
 from isvc.pods.modelserver.model import Headers, Result
-from isvc.pods.modelserver.tensors import InferRequest, InferResponse, Tensor
+from isvc.pods.modelserver.tensors import InferRequest, Tensor
 
 _TYPES: Final = {
     "float16": ("FP16", "float16"),
@@ -46,7 +45,7 @@ class OnnxModel(TabularModel):
             return super().predict(payload, headers)
         values = zip(self._session.get_outputs(), self._run(self._inputs(payload)), strict=True)
         tensors = [Tensor.from_numpy(output.name, value) for output, value in values if hasattr(value, "dtype")]
-        return InferResponse(self.name, tensors, payload.id or str(uuid.uuid4()))
+        return payload.answer(self.name, tensors)
 
     def _inputs(self, request: InferRequest) -> dict[str, Any]:
         """Returns tensors by the model's names; a request with one tensor need not know what the model calls it."""

@@ -40,10 +40,6 @@ _MESSAGES: Final = {
     "InferParameter": "one bool bool_param, one int64 int64_param, one string string_param",
     "InferTensorContents": "bool* bool_contents, int32* int_contents, int64* int64_contents, uint32* uint_contents, "
     "uint64* uint64_contents, float* fp32_contents, double* fp64_contents, bytes* bytes_contents",
-    "RepositoryModelLoadRequest": "string model_name",
-    "RepositoryModelLoadResponse": "string model_name, bool isLoaded",
-    "RepositoryModelUnloadRequest": "string model_name",
-    "RepositoryModelUnloadResponse": "string model_name, bool isUnloaded",
 }
 
 

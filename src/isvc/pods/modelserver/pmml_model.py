@@ -6,7 +6,6 @@ can give, under their names.
 
 from __future__ import annotations
 
-import uuid
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from isvc.pods.modelserver.errors import InferenceError, InvalidInput, ModelFileError
 from isvc.pods.modelserver.frameworks import TabularModel, rows_of
 from isvc.pods.modelserver.model import Headers, Result
-from isvc.pods.modelserver.tensors import InferRequest, InferResponse, Tensor
+from isvc.pods.modelserver.tensors import InferRequest, Tensor
 
 
 class PmmlModel(TabularModel):
@@ -47,7 +46,7 @@ class PmmlModel(TabularModel):
             import numpy
 
             tensors = [Tensor.from_numpy(name, numpy.asarray(values)) for name, values in columns.items()]
-            return InferResponse(self.name, tensors, payload.id or str(uuid.uuid4()))
+            return payload.answer(self.name, tensors)
         rows = zip(*columns.values(), strict=True)
         return {"predictions": [dict(zip(columns, row, strict=True)) for row in rows]}
 

@@ -6,6 +6,7 @@ numpy is imported where a tensor becomes an array, so that a transformer in plai
 from __future__ import annotations
 
 import struct
+import uuid
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,10 @@ class InferRequest:
     @property
     def wants_binary(self) -> bool:
         return bool(self.parameters.get("binary_data_output"))
+
+    def answer(self, model_name: str, outputs: list[Tensor]) -> InferResponse:
+        """Returns a response with the request's id, or one of its own."""
+        return InferResponse(model_name, outputs, self.id or str(uuid.uuid4()))
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"inputs": [tensor.to_json() for tensor in self.inputs]}

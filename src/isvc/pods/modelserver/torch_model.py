@@ -6,7 +6,6 @@ makes an environment in which this module runs.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from isvc.pods.modelserver.errors import InferenceError, ModelFileError
 from isvc.pods.modelserver.frameworks import TabularModel
 from isvc.pods.modelserver.model import Headers, Result
-from isvc.pods.modelserver.tensors import InferRequest, InferResponse, Tensor
+from isvc.pods.modelserver.tensors import InferRequest, Tensor
 
 _EMBEDDINGS = ("Embedding", "EmbeddingBag")
 
@@ -52,7 +51,7 @@ class TorchScriptModel(TabularModel):
         if not isinstance(payload, InferRequest):
             return super().predict(payload, headers)
         tensors = [Tensor.from_numpy(name, array) for name, array in self._run(self._arguments(payload))]
-        return InferResponse(self.name, tensors, payload.id or str(uuid.uuid4()))
+        return payload.answer(self.name, tensors)
 
     def _arguments(self, request: InferRequest) -> list[Any]:
         import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
@@ -41,15 +41,11 @@ class Metrics:
             registry=self.registry,
         )
 
-    @contextmanager
-    def node(self, node: str) -> Iterator[Outcome]:
-        with _timed(self._nodes, node) as outcome:
-            yield outcome
+    def node(self, node: str) -> AbstractContextManager[Outcome]:
+        return _timed(self._nodes, node)
 
-    @contextmanager
-    def step(self, node: str, step: str) -> Iterator[Outcome]:
-        with _timed(self._steps, node, step) as outcome:
-            yield outcome
+    def step(self, node: str, step: str) -> AbstractContextManager[Outcome]:
+        return _timed(self._steps, node, step)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

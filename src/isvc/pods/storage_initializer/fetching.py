@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -26,6 +27,7 @@ log = logging.getLogger("isvc.storage-initializer")
 PART: Final = 64 << 20  # of a file that comes in parts
 ENOUGH: Final = 1 << 20  # with so much of it a try was not in vain
 SPACE_LOOK: Final = 64 << 20  # bytes of unknown length after which the disk is looked at again
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SPACE_LEFT: Final = 20  # the part of a disk, 1/20, that content of unknown length leaves alone
 
 
@@ -83,7 +85,7 @@ class _Download:
             self._insist()
             self._partial.save()
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if error.errno in FULL:
                 raise NoSpace(f"{self._file.path}: {error.strerror} after {amount(self._partial.length)}") from error
             raise
         finally:
@@ -238,10 +240,5 @@ def expect_room(folder: Path, size: int) -> None:
     """Fails at once rather than after an hour. A node that keeps models says what is left for this one."""
     if (limit := os.environ.get("STORAGE_MAX_BYTES", "")).isdecimal() and size > int(limit):
         raise NoSpace(f"the model needs {amount(size)}, but {amount(int(limit))} are left of the storageLimit")
-    if size > (free := _free(folder)):
+    if size > (free := shutil.disk_usage(folder).free):
         raise NoSpace(f"the model needs {amount(size)}, but {folder} has {amount(free)} left")
-
-
-def _free(folder: Path) -> int:
-    volume = os.statvfs(folder)
-    return volume.f_bavail * volume.f_frsize

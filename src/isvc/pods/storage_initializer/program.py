@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 from isvc.pods.storage_initializer import schemes
 from isvc.pods.storage_initializer.archive import unpack_single
 from isvc.pods.storage_initializer.confidential import decrypt_folder
+from isvc.pods.storage_initializer.fetching import FULL
 from isvc.pods.storage_initializer.placement import stage
 from isvc.pods.storage_initializer.redaction import RedactingFormatter, Redaction
 from isvc.pods.stores.errors import NoSpace, StorageError
@@ -25,7 +26,6 @@ log = logging.getLogger("isvc.storage-initializer")
 USAGE: Final = "usage: isvc-storage-initializer SRC DEST [SRC DEST ...]"
 TERMINATION_LOG: Final = "/dev/termination-log"
 LONGEST_MESSAGE: Final = 4096
-NO_SPACE: Final = (28, 122, 27)  # ENOSPC, EDQUOT, EFBIG
 
 
 def main() -> NoReturn:
@@ -53,7 +53,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     except StorageError as error:
         return _fail(redact(str(error)), error.exit_status, environment)
     except OSError as error:
-        status = NoSpace.exit_status if error.errno in NO_SPACE else 1
+        status = NoSpace.exit_status if error.errno in FULL else 1
         reason = f"{error.strerror}: {error.filename}" if error.filename else str(error)
         return _fail(redact(reason), status, environment)
     except Exception as error:

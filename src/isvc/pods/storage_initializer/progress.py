@@ -42,32 +42,40 @@ class Progress:
 @contextmanager
 def watch_size(folder: Path, what: str, total: int | None) -> Iterator[None]:
     """Logs the progress of a download that a library does, by the size of what it has written."""
-    progress, over = Progress(what, total), threading.Event()
+    progress, seen = Progress(what, total), 0
 
-    def watch() -> None:
-        seen = 0
-        while not over.wait(EVERY_SECONDS):
-            size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            progress.add(size - seen)
-            seen = size
+    def look() -> None:
+        nonlocal seen
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        progress.add(size - seen)
+        seen = size
 
-    threading.Thread(target=watch, name="progress", daemon=True).start()
-    try:
+    with _repeating(look):
         yield
-    finally:
-        over.set()
 
 
 @contextmanager
 def reaching(host: str, what: str) -> Iterator[None]:
     """Logs what is being tried, for as long as a library waits for a server's answer."""
-    over, started = threading.Event(), time.monotonic()
+    started = time.monotonic()
 
-    def watch() -> None:
+    def say() -> None:
+        log.info("%s: no answer from %s for %.0f s, still trying", what, host, time.monotonic() - started)
+
+    with _repeating(say):
+        yield
+
+
+@contextmanager
+def _repeating(action: Callable[[], None]) -> Iterator[None]:
+    """Does something every few seconds, in a thread of its own, until the block ends."""
+    over = threading.Event()
+
+    def repeat() -> None:
         while not over.wait(EVERY_SECONDS):
-            log.info("%s: no answer from %s for %.0f s, still trying", what, host, time.monotonic() - started)
+            action()
 
-    threading.Thread(target=watch, name="reaching", daemon=True).start()
+    threading.Thread(target=repeat, name=action.__name__, daemon=True).start()
     try:
         yield
     finally:

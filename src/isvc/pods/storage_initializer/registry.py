@@ -21,6 +21,7 @@ from isvc.pods.storage_initializer.web import Web, WebFile, tls_context
 from isvc.pods.storage_initializer.web_policy import origin
 from isvc.pods.stores.errors import Damaged, Denied
 from isvc.pods.stores.settings import Settings
+from isvc.pods.stores.tls import accept_any
 
 DOCKER_CONFIG: Final = "/mnt/oci-fetch-auth/config.json"
 INDEXES: Final = (
@@ -59,11 +60,11 @@ class Registry:
     def __init__(self, host: str, repository: str, settings: Settings) -> None:
         insecure = settings.flag("KSERVE_OCI_INSECURE_REGISTRY")
         self.host = host
-        self.web = Web(_trust_all() if insecure else tls_context(settings))
+        self.web = Web(accept_any(ssl.create_default_context()) if insecure else tls_context(settings))
         self.base = f"{'http' if insecure else 'https'}://{host}/v2/{repository}"
-        self._logins = _Logins.read(Path(settings.get("KSERVE_OCI_DOCKER_CONFIG", DOCKER_CONFIG)))
+        self._logins = _read_logins(Path(settings.get("KSERVE_OCI_DOCKER_CONFIG", DOCKER_CONFIG)))
         self._token_hosts = {TOKEN_HOSTS.get(host, ""), *settings.patterns("KSERVE_OCI_TOKEN_HOSTS")}
-        login = self._logins.of(host)
+        login = self._logins.get(host, "")
         self.authorization = f"Basic {login}" if login else ""
 
     @property
@@ -119,14 +120,14 @@ class Registry:
     def _login_for(self, realm: SplitResult) -> str:
         """Returns what to show at the place that gives tokens; a place that must not see the login is refused."""
         if origin(realm.geturl()) == origin(self.base):
-            return self._logins.of(self.host)
+            return self._logins.get(self.host, "")
         if realm.scheme != "https":
             raise Denied(f"{self.host} asks for a token to be fetched from {realm.netloc} without TLS")
         if realm.netloc in self._token_hosts:
-            return self._logins.of(realm.netloc) or self._logins.of(self.host)
-        if not self._logins.of(self.host):
+            return self._logins.get(realm.netloc, "") or self._logins.get(self.host, "")
+        if not self._logins.get(self.host, ""):
             return ""
-        if own := self._logins.of(realm.netloc):
+        if own := self._logins.get(realm.netloc, ""):
             return own
         raise Denied(
             f"{self.host} asks for its login to be sent to {realm.netloc}, another host; "
@@ -134,23 +135,16 @@ class Registry:
         )
 
 
-class _Logins:
-    """The docker config that the pod has mounted: a login for each registry, as HTTP sends it."""
+def _read_logins(config: Path) -> dict[str, str]:
+    """Returns a login for each registry, as HTTP sends it, of the docker config that the pod has mounted.
 
-    def __init__(self, by_host: dict[str, str]) -> None:
-        self._by_host = by_host
-
-    @classmethod
-    def read(cls, config: Path) -> _Logins:
-        try:
-            entries = json.loads(config.read_text())["auths"].items()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return cls({})
-        return cls({_host(name): login for name, entry in entries if (login := _login(entry))})
-
-    def of(self, host: str) -> str:
-        """Returns the login for a host, empty when there is none. One for one port is for no other."""
-        return self._by_host.get(host, "")
+    One for one port is for no other.
+    """
+    try:
+        entries = json.loads(config.read_text())["auths"].items()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return {_host(name): login for name, entry in entries if (login := _login(entry))}
 
 
 def _host(name: str) -> str:
@@ -164,10 +158,3 @@ def _login(entry: Any) -> str:
     if isinstance(entry, dict) and entry.get("username"):
         return base64.b64encode(f"{entry['username']}:{entry.get('password', '')}".encode()).decode()
     return ""
-
-
-def _trust_all() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context

@@ -61,6 +61,17 @@ def place(folder: Path, path: str) -> Path:
     return target
 
 
+def relative_to(prefix: str, name: str) -> str:
+    """Returns the path inside the folder that a prefix names, or the name of the one object that it names.
+
+    Prefixes are plain text in object stores, but `models/a` must not bring `models/ab`: that has no path.
+    """
+    if name == prefix:
+        return name.rpartition("/")[2]
+    folder = f"{prefix.removesuffix('/')}/" if prefix else ""
+    return name.removeprefix(folder) if name.startswith(folder) else ""
+
+
 def remove_others(folder: Path, paths: Sequence[str]) -> None:
     """Removes what an earlier process brought and the store no longer has."""
     wanted = {folder.joinpath(path) for path in paths}

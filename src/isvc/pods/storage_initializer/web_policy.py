@@ -66,7 +66,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 class _Http(urllib.request.HTTPHandler):
     def http_open(self, req: urllib.request.Request) -> Any:
-        return self.do_open(_Connection, req, checked=_what_to_check(req))
+        return self.do_open(_Checked, req, checked=_what_to_check(req))
 
 
 class _Https(urllib.request.HTTPSHandler):
@@ -104,10 +104,6 @@ class _Checked(http.client.HTTPConnection):
         except Denied:
             self.close()
             raise
-
-
-class _Connection(_Checked):
-    pass
 
 
 class _SecureConnection(_Checked, http.client.HTTPSConnection):

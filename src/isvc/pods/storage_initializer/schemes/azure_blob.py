@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from isvc.pods.storage_initializer.remote import Body, Digest, RemoteFile
-from isvc.pods.storage_initializer.transfer import download
+from isvc.pods.storage_initializer.transfer import download, relative_to
 from isvc.pods.stores import azure
 from isvc.pods.stores.errors import NotFound, need
 from isvc.pods.stores.settings import Settings
@@ -27,19 +27,11 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     files = [
         RemoteFile(path, partial(_open, container, item), item.size, item.etag)
         for item in found
-        if (path := _relative(item.name, place.prefix)) and settings.wants(path)
+        if (path := relative_to(place.prefix, item.name)) and settings.wants(path)
     ]
     if not files:
         raise NotFound(f"{uri}: there is no blob")
     download(uri, files, folder, side_by_side=settings.number("AZURE_MAX_FILE_CONCURRENCY", 4))
-
-
-def _relative(name: str, prefix: str) -> str:
-    """Returns the path inside the folder that the URI names, or the name of the one blob that it names."""
-    if name == prefix:
-        return name.rpartition("/")[2]
-    folder = f"{prefix}/" if prefix else ""
-    return name.removeprefix(folder) if name.startswith(folder) else ""
 
 
 @contextmanager

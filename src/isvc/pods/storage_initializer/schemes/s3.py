@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from isvc.pods.storage_initializer.remote import CHUNK, Body, Digest, RemoteFile
-from isvc.pods.storage_initializer.transfer import download
+from isvc.pods.storage_initializer.transfer import download, relative_to
 from isvc.pods.stores.errors import NotFound
 from isvc.pods.stores.s3 import client, explain_errors
 from isvc.pods.stores.settings import Settings
@@ -27,19 +27,11 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     files = [
         RemoteFile(path, partial(_open, s3, bucket, found), found["Size"], found["ETag"])
         for found in exact or objects
-        if (path := _relative(found["Key"], prefix)) and (exact or settings.wants(path))
+        if (path := relative_to(prefix, found["Key"])) and (exact or settings.wants(path))
     ]
     if not files:
         raise NotFound(f"{uri}: there is no object")
     download(uri, files, folder, side_by_side=settings.number("S3_MAX_FILE_CONCURRENCY", 4))
-
-
-def _relative(key: str, prefix: str) -> str:
-    """Prefixes are plain text in S3, but `models/a` must not bring `models/ab`."""
-    if key == prefix:
-        return key.rpartition("/")[2]
-    folder = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
-    return key.removeprefix(folder) if key.startswith(folder) else ""
 
 
 def _objects(s3: Any, bucket: str, prefix: str) -> Iterator[Any]:

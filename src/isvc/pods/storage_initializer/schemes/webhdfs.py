@@ -24,6 +24,7 @@ from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.storage_initializer.web import Web, chunks
 from isvc.pods.stores.errors import Denied, Interrupted, NotFound, StorageError
 from isvc.pods.stores.settings import Settings
+from isvc.pods.stores.tls import accept_any
 
 SECRETS: Final = "/var/secrets/kserve-hdfscreds"
 FILES: Final = ("TLS_CERT", "TLS_KEY", "TLS_CA", "KERBEROS_KEYTAB", "KRB5_CONF")
@@ -147,8 +148,7 @@ def _context(options: Mapping[str, str]) -> ssl.SSLContext:
     if options.get("TLS_CERT"):
         context.load_cert_chain(options["TLS_CERT"], options.get("TLS_KEY"))
     if options.get("TLS_SKIP_VERIFY", "").lower() == "true":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        accept_any(context)
     return context
 
 
