@@ -52,7 +52,8 @@ async def is_ready(session: aiohttp.ClientSession, port: int) -> bool:
 async def test_both_managers_run_in_one_process(client, namespace, kinds):
     chosen = [options(namespace), options(namespace)]
     managers = [
-        module.build(client.config, each) for module, each in zip((isvc_manager, llmisvc_manager), chosen, strict=True)
+        program.build(module.PROGRAM, client.config, each)
+        for module, each in zip((isvc_manager, llmisvc_manager), chosen, strict=True)
     ]
     running = asyncio.create_task(program.run(*managers))
     async with aiohttp.ClientSession() as session:
@@ -72,8 +73,8 @@ async def test_both_managers_run_in_one_process(client, namespace, kinds):
 
 async def test_a_manager_that_cannot_run_ends_the_other(client, namespace, kinds, tmp_path: Path):
     managers = [
-        isvc_manager.build(client.config, options(namespace)),
-        llmisvc_manager.build(client.config, options(namespace, webhook_cert_dir=tmp_path)),
+        program.build(isvc_manager.PROGRAM, client.config, options(namespace)),
+        program.build(llmisvc_manager.PROGRAM, client.config, options(namespace, webhook_cert_dir=tmp_path)),
     ]
     with pytest.raises(ClusterError, match="no valid certificate"):
         await asyncio.wait_for(program.run(*managers), 60)

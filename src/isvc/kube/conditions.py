@@ -28,6 +28,11 @@ def conditions_of(obj: Object) -> list[Object]:
     return [each for each in items if isinstance(each, dict) and isinstance(each.get("type"), str)]
 
 
+def condition_of(obj: Object, kind: str) -> Object:
+    """Returns what an object says of one type; {} while it says nothing."""
+    return find(conditions_of(obj), kind) or {}
+
+
 def find(conditions: Iterable[Object], kind: str) -> Object | None:
     return next((condition for condition in conditions if condition.get("type") == kind), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from isvc.kube.conditions import conditions_of, is_true
+from isvc.kube.conditions import TRUE, condition_of
 from isvc.kube.objects import Object, labels_of, name_of
 from isvc.kube.selectors import Requirement, SelectorError
 
@@ -18,7 +18,7 @@ def selects(selector: Object, node: Object) -> bool:
 
 
 def is_node_ready(node: Object) -> bool:
-    return is_true(conditions_of(node), "Ready")
+    return condition_of(node, "Ready").get("status") == TRUE
 
 
 def _is_true_of(term: Object, node: Object) -> bool:

@@ -81,6 +81,15 @@ def annotations_of(obj: Object) -> dict[str, str]:
     return obj.get("metadata", {}).get("annotations") or {}
 
 
+def last_applied(obj: Object) -> Object | None:
+    """Returns the object as it was last given to `kubectl apply`, where that is on record."""
+    try:
+        written = orjson.loads(annotations_of(obj).get(LAST_APPLIED) or "null")
+    except orjson.JSONDecodeError:
+        return None
+    return written if isinstance(written, dict) else None
+
+
 def without(entries: Mapping[str, str], keys: Collection[str]) -> dict[str, str]:
     """Returns labels or annotations, some of them left out."""
     return {key: value for key, value in entries.items() if key not in keys}

@@ -22,9 +22,6 @@ from isvc.programs.options import Options
 from isvc.programs.program import Program
 from isvc.programs.webhooks import ISVC_WEBHOOKS
 from isvc.toolkit import logs
-from isvc.toolkit.client import kubeconfig
-from isvc.toolkit.client.kubeconfig import ClusterConfig
-from isvc.toolkit.manager import Manager
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,10 +49,6 @@ WITHIN_NAMESPACES: Final = (
     "acting in the namespaces %s alone: ClusterServingRuntimes, ClusterStorageContainers and LocalModelCaches are not "
     "read, optional kinds that are installed later are found within two minutes, and no caBundle is set"
 )
-
-
-def build(config: ClusterConfig, options: Options) -> Manager:
-    return program.build(PROGRAM, config, options)
 
 
 def _companion_flags(name: str, port: int, metrics: str) -> Callable[[F], F]:
@@ -103,16 +96,18 @@ def command(with_llmisvc: bool, with_localmodel: bool, **given: Any) -> None:
         log.warning(WITHIN_NAMESPACES, ", ".join(options.namespaces))
     if options.namespaces and with_localmodel:
         raise click.UsageError("nodes and volumes belong to no namespace: --with-localmodel takes the whole cluster")
-    llmisvc = _llmisvc(options, given) if with_llmisvc else None
-    localmodel = _companion(options, given, "localmodel") if with_localmodel else None
-    flags.run_or_exit(PROGRAM.name, run(options, llmisvc, localmodel))
+    programs = {PROGRAM: options}
+    if with_llmisvc:
+        from isvc.programs import llmisvc_manager  # most run without
 
+        llmisvc_manager.warn_of_limits(options)
+        llm = llmisvc_manager.llm_options(os.environ)
+        programs[llmisvc_manager.PROGRAM] = replace(_companion(options, given, "llmisvc"), llm=llm)
+    if with_localmodel:
+        from isvc.programs import localmodel_manager
 
-def _llmisvc(options: Options, given: Mapping[str, Any]) -> Options:
-    from isvc.programs.llmisvc_manager import llm_options, warn_of_limits  # most run without
-
-    warn_of_limits(options)
-    return replace(_companion(options, given, "llmisvc"), llm=llm_options(os.environ))
+        programs[localmodel_manager.PROGRAM] = _companion(options, given, "localmodel")
+    flags.run_or_exit(PROGRAM.name, program.build_and_run(programs))
 
 
 def _companion(options: Options, given: Mapping[str, Any], name: str) -> Options:
@@ -126,20 +121,6 @@ def _companion(options: Options, given: Mapping[str, Any], name: str) -> Options
         webhooks=options.webhooks._replace(port=given[f"{name}_webhook_port"]),
         webhook_cert_dir=Path(folder) if folder else None,
     )
-
-
-async def run(options: Options, llmisvc: Options | None = None, localmodel: Options | None = None) -> None:
-    config = kubeconfig.load(options.kubeconfig)
-    manager = build(config, options)
-    if llmisvc is not None:
-        from isvc.programs import llmisvc_manager
-
-        manager.companions = (*manager.companions, llmisvc_manager.build(config, llmisvc))
-    if localmodel is not None:
-        from isvc.programs import localmodel_manager
-
-        manager.companions = (*manager.companions, localmodel_manager.build(config, localmodel))
-    await program.run(manager, *manager.companions)
 
 
 def main() -> None:

@@ -27,9 +27,6 @@ from isvc.serving.llm.presets import Settings, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import logs
 from isvc.toolkit.address import Address
-from isvc.toolkit.client import kubeconfig
-from isvc.toolkit.client.kubeconfig import ClusterConfig
-from isvc.toolkit.manager import Manager
 from isvc.wire.x509.issue import issue_self_signed
 
 
@@ -79,10 +76,6 @@ def warn_of_limits(options: Options) -> None:
             log.warning("%s", limit)
 
 
-def build(config: ClusterConfig, options: Options) -> Manager:
-    return program.build(PROGRAM, config, options)
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
 @click.option("--metrics-secure", default=True, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
@@ -116,7 +109,7 @@ def command(
     )
     options = replace(flags.options_from(PROGRAM.defaults, given), metrics_secure=metrics_secure, llm=llm)
     warn_of_limits(options)
-    flags.run_or_exit(PROGRAM.name, run(options))
+    flags.run_or_exit(PROGRAM.name, program.build_and_run({PROGRAM: options}))
 
 
 def llm_options(environment: Mapping[str, str]) -> LLMOptions:
@@ -128,10 +121,6 @@ def llm_options(environment: Mapping[str, str]) -> LLMOptions:
         trusted_images=flags.names(environment.get("TRUSTED_SCHEDULER_IMAGES", "")),
         keep_presets=flags.go_bool(environment.get("PREVENT_WELL_KNOWN_CONFIG_DELETION", "true")),
     )
-
-
-async def run(options: Options) -> None:
-    await program.run(build(kubeconfig.load(options.kubeconfig), options))
 
 
 def main() -> None:

@@ -12,13 +12,9 @@ from isvc.api.kinds import LOCALMODEL_MANAGER
 from isvc.programs import flags, program
 from isvc.programs.controllers import controllers_of
 from isvc.programs.model_copies import count_copies
-from isvc.programs.options import Options
 from isvc.programs.program import Program
 from isvc.programs.webhooks import LOCALMODEL_WEBHOOKS
 from isvc.toolkit import logs
-from isvc.toolkit.client import kubeconfig
-from isvc.toolkit.client.kubeconfig import ClusterConfig
-from isvc.toolkit.manager import Manager
 
 PROGRAM: Final = Program(
     name=LOCALMODEL_MANAGER,
@@ -30,10 +26,6 @@ PROGRAM: Final = Program(
     controllers=controllers_of(LOCALMODEL_MANAGER),
     meters=(count_copies,),
 )
-
-
-def build(config: ClusterConfig, options: Options) -> Manager:
-    return program.build(PROGRAM, config, options)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,11 +41,7 @@ def command(metrics_secure: bool, **given: Any) -> None:
     options = replace(flags.options_from(PROGRAM.defaults, given), metrics_secure=metrics_secure)
     if options.namespaces:
         raise click.UsageError("nodes and volumes belong to no namespace: --namespaces cannot be used here")
-    flags.run_or_exit(PROGRAM.name, run(options))
-
-
-async def run(options: Options) -> None:
-    await program.run(build(kubeconfig.load(options.kubeconfig), options))
+    flags.run_or_exit(PROGRAM.name, program.build_and_run({PROGRAM: options}))
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ process, each with its own client; they have caches of their own, unless they ar
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -18,7 +18,7 @@ from isvc.programs.registration import Webhook, WebhookContext, reads, routes, t
 from isvc.programs.tls import protection, restrict, trust_clients, webhook_certificates
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import Cache
-from isvc.toolkit.client import Client
+from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.context import Context
@@ -94,6 +94,13 @@ def build(program: Program, config: ClusterConfig, options: Options, shared_cach
         prepare=program.prepare,
         shutdown_delay=options.shutdown_delay,
     )
+
+
+async def build_and_run(programs: Mapping[Program, Options]) -> None:
+    """Runs managers in one process until they are to end; the first one has the others as companions."""
+    first, *others = (build(each, kubeconfig.load(options.kubeconfig), options) for each, options in programs.items())
+    first.companions = others
+    await run(first, *others)
 
 
 async def run(*managers: Manager) -> None:

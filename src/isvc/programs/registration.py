@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, Self, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS, Resource
@@ -44,6 +44,7 @@ class Action(StrEnum):
     VALIDATE = "validate"
 
 
+WRITES: Final = ("CREATE", "UPDATE")
 MakeHandler: TypeAlias = Callable[[WebhookContext], AdmissionHandler]
 
 
@@ -60,7 +61,7 @@ class AdmissionWebhook:
     resource: Resource
     handler: MakeHandler
     reads: tuple[Read, ...] = ()
-    operations: tuple[str, ...] = ("CREATE", "UPDATE")
+    operations: tuple[str, ...] = WRITES
     own_path: str = ""
     match_policy: str = ""
     reinvocation_policy: str = ""

@@ -5,6 +5,7 @@ Routes, caBundles, what `isvc up` installs and the manifests all follow from it;
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from isvc.api.llm.conversion import convert
@@ -26,6 +27,7 @@ from isvc.api.validation.inferencegraph import validate_graph
 from isvc.api.validation.trainedmodel import validate_trained_model
 from isvc.kube.resource import PODS, Resource
 from isvc.programs.registration import (
+    WRITES,
     Action,
     AdmissionWebhook,
     ConversionWebhook,
@@ -39,25 +41,15 @@ from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.webhooks import inferenceservice, llm, localmodel, model_caches, pods, runtimes
 from isvc.webhooks.answers import object_validator
 
-ALL_WRITES: Final = ("CREATE", "UPDATE", "DELETE")
+ALL_WRITES: Final = (*WRITES, "DELETE")
 
 
 def _validator(
-    resource: Resource,
-    handler: MakeHandler,
-    reads: tuple[Read, ...] = (),
-    operations: tuple[str, ...] = ("CREATE", "UPDATE"),
+    resource: Resource, handler: MakeHandler, reads: tuple[Read, ...] = (), operations: tuple[str, ...] = WRITES
 ) -> AdmissionWebhook:
     kind = resource.kind.lower()
-    return AdmissionWebhook(
-        configuration=f"{kind}.{GROUP}",
-        name=f"{kind}.kserve-webhook-server.validator",
-        action=Action.VALIDATE,
-        resource=resource,
-        handler=handler,
-        reads=reads,
-        operations=operations,
-    )
+    name = f"{kind}.kserve-webhook-server.validator"
+    return AdmissionWebhook(f"{kind}.{GROUP}", name, Action.VALIDATE, resource, handler, reads, operations)
 
 
 def _llm(
@@ -65,26 +57,22 @@ def _llm(
     resource: Resource,
     handler: MakeHandler,
     reads: tuple[Read, ...] = (),
-    operations: tuple[str, ...] = ("CREATE", "UPDATE"),
+    operations: tuple[str, ...] = WRITES,
 ) -> AdmissionWebhook:
     """Makes the webhook of one version: an object is admitted as it was written, not as it would be converted."""
     kind, role = resource.kind.lower(), "defaulter" if action is Action.MUTATE else "validator"
-    return AdmissionWebhook(
-        configuration=f"{kind}.{GROUP}",
-        name=f"{kind}.kserve-webhook-server.{resource.version}.{role}",
-        action=action,
-        resource=resource,
-        handler=handler,
-        reads=reads,
-        operations=operations,
-        match_policy="Exact",
-    )
+    name = f"{kind}.kserve-webhook-server.{resource.version}.{role}"
+    return AdmissionWebhook(f"{kind}.{GROUP}", name, action, resource, handler, reads, operations, match_policy="Exact")
 
 
 def _llm_config_validator(context: WebhookContext) -> AdmissionHandler:
     chosen = context.options.llm
     presets = llm.Presets.with_prefix(chosen.preset_prefix, context.options.system_namespace, keep=chosen.keep_presets)
     return llm.llm_config_validator(context.configuration, presets)
+
+
+def _runtime_validator(resource: Resource, context: WebhookContext) -> AdmissionHandler:
+    return runtimes.runtime_validator(resource, context.reader, context.configuration)
 
 
 ISVC_WEBHOOKS: Final[tuple[Webhook, ...]] = (
@@ -112,15 +100,9 @@ ISVC_WEBHOOKS: Final[tuple[Webhook, ...]] = (
     _validator(INFERENCE_SERVICES, lambda context: inferenceservice.service_validator(context.configuration)),
     _validator(TRAINED_MODELS, lambda context: object_validator(validate_trained_model)),
     _validator(INFERENCE_GRAPHS, lambda context: object_validator(validate_graph)),
-    _validator(
-        CLUSTER_SERVING_RUNTIMES,
-        lambda context: runtimes.cluster_runtime_validator(context.reader, context.configuration),
-        runtimes.CLUSTER_READS,
-    ),
-    _validator(
-        SERVING_RUNTIMES,
-        lambda context: runtimes.runtime_validator(context.reader, context.configuration),
-        runtimes.READS,
+    *(
+        _validator(resource, partial(_runtime_validator, resource), (Read(resource, optional=not resource.namespaced),))
+        for resource in (CLUSTER_SERVING_RUNTIMES, SERVING_RUNTIMES)
     ),
 )
 

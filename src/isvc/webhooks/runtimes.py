@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from isvc.api import ClusterServingRuntime, ServingRuntime
 from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, SERVING_RUNTIMES
 from isvc.api.validation import Verdict
-from isvc.api.validation.servingruntime import validate_runtime
+from isvc.api.validation.servingruntime import Runtime, validate_runtime
+from isvc.kube.resource import Resource
 from isvc.serving.config import Config
 from isvc.toolkit.cache import Reader
-from isvc.toolkit.reads import Read
 from isvc.toolkit.webhook import AdmissionRequest
 from isvc.webhooks.answers import Handler, validator
 
-READS: Final = (Read(SERVING_RUNTIMES),)
-CLUSTER_READS: Final = (Read(CLUSTER_SERVING_RUNTIMES, optional=True),)
+_TYPES: Final[Mapping[Resource, type[Runtime]]] = {
+    SERVING_RUNTIMES: ServingRuntime,
+    CLUSTER_SERVING_RUNTIMES: ClusterServingRuntime,
+}
 
 
-def runtime_validator(reader: Reader, configuration: Callable[[], Config]) -> Handler:
-    """A runtime is compared with the others of its namespace."""
+def runtime_validator(resource: Resource, reader: Reader, configuration: Callable[[], Config]) -> Handler:
+    """A runtime is compared with the others of its namespace, or of the cluster."""
 
     def judge(request: AdmissionRequest) -> Verdict:
-        others = reader.list(SERVING_RUNTIMES, request.namespace)
+        others = reader.list(resource, request.namespace)
         gpus = configuration().multi_node.gpu_resource_types
-        return validate_runtime(request.object, others, request.old_object or None, ServingRuntime, gpus)
-
-    return validator(judge)
-
-
-def cluster_runtime_validator(reader: Reader, configuration: Callable[[], Config]) -> Handler:
-    def judge(request: AdmissionRequest) -> Verdict:
-        others = reader.list(CLUSTER_SERVING_RUNTIMES)
-        gpus = configuration().multi_node.gpu_resource_types
-        return validate_runtime(request.object, others, request.old_object or None, ClusterServingRuntime, gpus)
+        return validate_runtime(request.object, others, request.old_object or None, _TYPES[resource], gpus)
 
     return validator(judge)

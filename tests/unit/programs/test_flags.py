@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from isvc.programs import flags, isvc_manager, llmisvc_manager
+from isvc.programs import flags, isvc_manager, llmisvc_manager, program
 from isvc.programs.options import TLS, LLMOptions, Options
 from isvc.toolkit.address import Address
 
@@ -23,17 +23,17 @@ def started(monkeypatch):
     """Starts a program with these arguments, and answers the options and log level it would have run with."""
     seen = []
 
-    async def run(options, *companion):
-        seen.append((options, *companion) if any(companion) else options)
+    async def run(programs):
+        options = tuple(programs.values())
+        seen.append(options if len(options) > 1 else options[0])
 
-    for program in (isvc_manager, llmisvc_manager):
-        monkeypatch.setattr(program, "run", run)
+    monkeypatch.setattr(program, "build_and_run", run)
     monkeypatch.setattr("isvc.toolkit.logs.set_up", seen.append)
     for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
 
-    def start(*arguments, program=isvc_manager):
-        result = CliRunner().invoke(program.command, flags.go_style(list(arguments)))
+    def start(*arguments, manager=isvc_manager):
+        result = CliRunner().invoke(manager.command, flags.go_style(list(arguments)))
         assert result.exit_code == 0, result.output
         return seen[-1], seen[-2]
 
@@ -62,7 +62,7 @@ def test_flags_are_those_of_the_manager_it_stands_in_for(started):
 def test_both_managers_in_one_process_share_all_but_addresses_and_certificates(started, monkeypatch):
     monkeypatch.setenv("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", "team-")
     given = ("--with-llmisvc", "--leader-elect", "--webhook-cert-dir=/a", "--llmisvc-webhook-cert-dir=/b")
-    (options, llmisvc, _), _ = started(*given, "--llmisvc-webhook-port=1", "--llmisvc-metrics-addr=127.0.0.1:2")
+    (options, llmisvc), _ = started(*given, "--llmisvc-webhook-port=1", "--llmisvc-metrics-addr=127.0.0.1:2")
     assert options == replace(Options(), leader_elect=True, webhook_cert_dir=Path("/a"))
     assert llmisvc == replace(
         options,
@@ -77,8 +77,7 @@ def test_both_managers_in_one_process_share_all_but_addresses_and_certificates(s
 
 def test_the_manager_of_caches_in_the_same_process(started):
     given = ("--with-localmodel", "--webhook-cert-dir=/a", "--localmodel-metrics-addr=:8445")
-    (options, llmisvc, localmodel), _ = started(*given)
-    assert llmisvc is None
+    (options, localmodel), _ = started(*given)
     assert localmodel == replace(
         options,
         webhooks=Address("", 9445),
@@ -90,9 +89,9 @@ def test_the_manager_of_caches_in_the_same_process(started):
 
 
 def test_both_managers_act_in_the_same_namespaces(started, caplog):
-    (options, llmisvc, _), _ = started("--with-llmisvc", "--namespaces=a,b")
+    (options, llmisvc), _ = started("--with-llmisvc", "--namespaces=a,b")
     assert options.namespaces == llmisvc.namespaces == ("a", "b")
-    alone, _ = started("--namespaces=a,b", program=llmisvc_manager)
+    alone, _ = started("--namespaces=a,b", manager=llmisvc_manager)
     assert alone.namespaces == ("a", "b")
     said = [record.getMessage() for record in caplog.records if record.name == llmisvc_manager.__name__]
     assert (
@@ -101,7 +100,7 @@ def test_both_managers_act_in_the_same_namespaces(started, caplog):
 
 
 def test_flags_of_the_llm_manager(started):
-    options, _ = started(program=llmisvc_manager)
+    options, _ = started(manager=llmisvc_manager)
     assert (options.metrics, options.metrics_secure) == (Address("", 8443), True)
     assert options.llm == LLMOptions()
     options, _ = started(
@@ -109,7 +108,7 @@ def test_flags_of_the_llm_manager(started):
         "--storage-migration-timeout=1m30s",
         "--storage-migration-poll-interval=50ms",
         "--enable-http2",
-        program=llmisvc_manager,
+        manager=llmisvc_manager,
     )
     assert not options.metrics_secure
     assert (options.llm.migration_timeout, options.llm.migration_poll_interval) == (90, 0.05)
@@ -118,7 +117,7 @@ def test_flags_of_the_llm_manager(started):
 def test_presets_are_chosen_by_the_environment(started, monkeypatch):
     monkeypatch.setenv("LLM_INFERENCE_SERVICE_CONFIG_PREFIX", "v1-")
     monkeypatch.setenv("PREVENT_WELL_KNOWN_CONFIG_DELETION", "F")
-    options, _ = started(program=llmisvc_manager)
+    options, _ = started(manager=llmisvc_manager)
     assert (options.llm.preset_prefix, options.llm.keep_presets) == ("v1-", False)
 
 

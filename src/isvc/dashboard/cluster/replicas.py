@@ -13,12 +13,11 @@ from typing import Final
 
 from isvc.dashboard.views.figures import Replicas
 from isvc.dashboard.views.rows import Place
-from isvc.insight.diagnosis.evidence import condition
 from isvc.insight.diagnosis.pods import SERVICE_LABELS, pods_of
 from isvc.insight.diagnosis.snapshot import SERVICE_OF_POD
 from isvc.insight.operations import kinds
 from isvc.insight.operations.edits import canary_share
-from isvc.kube.conditions import TRUE
+from isvc.kube.conditions import TRUE, condition_of
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import DEPLOYMENTS, PODS
@@ -87,7 +86,7 @@ def pods_of_service(cache: Cache, service: Object) -> list[Object]:
 
 
 def is_pod_ready(pod: Object) -> bool:
-    return condition(pod, "Ready").get("status") == TRUE
+    return condition_of(pod, "Ready").get("status") == TRUE
 
 
 def services_of_pod(pod: Object) -> list[Place]:

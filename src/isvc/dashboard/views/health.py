@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from isvc.insight.diagnosis.evidence import condition
-from isvc.kube.conditions import FALSE, TRUE
+from isvc.kube.conditions import FALSE, TRUE, condition_of
 from isvc.kube.objects import Object, dig
 from isvc.serving import http_routes
 
@@ -50,14 +49,14 @@ def health(obj: Object) -> Health:
 
 def _of_pod(pod: Object) -> Health:
     phase = dig(pod, "status", "phase")
-    if phase == "Succeeded" or condition(pod, "Ready").get("status") == TRUE:
+    if phase == "Succeeded" or condition_of(pod, "Ready").get("status") == TRUE:
         return Health.READY
     statuses = [
         each for field in ("initContainerStatuses", "containerStatuses") for each in dig(pod, "status", field) or ()
     ]
     failing = any(dig(each, "state", "waiting", "reason") in _FAILING for each in statuses)
     ended = any(dig(each, "state", "terminated", "exitCode") for each in statuses)
-    unschedulable = condition(pod, "PodScheduled").get("status") == FALSE
+    unschedulable = condition_of(pod, "PodScheduled").get("status") == FALSE
     return Health.BROKEN if phase == "Failed" or failing or ended or unschedulable else Health.WAITING
 
 
@@ -67,15 +66,15 @@ def _of_workload(workload: Object) -> Health:
     there = status.get("availableReplicas", status.get("readyReplicas", 0))
     if there >= (1 if wanted is None else wanted):
         return Health.READY
-    failed = condition(workload, "ReplicaFailure").get("status") == TRUE
-    return Health.BROKEN if failed or condition(workload, "Progressing").get("status") == FALSE else Health.WAITING
+    failed = condition_of(workload, "ReplicaFailure").get("status") == TRUE
+    return Health.BROKEN if failed or condition_of(workload, "Progressing").get("status") == FALSE else Health.WAITING
 
 
 def _of_autoscaler(autoscaler: Object) -> Health:
     """Counts one without metrics as waiting: it leaves the replicas as they are."""
-    if condition(autoscaler, "AbleToScale").get("status") == FALSE:
+    if condition_of(autoscaler, "AbleToScale").get("status") == FALSE:
         return Health.BROKEN
-    return Health.WAITING if condition(autoscaler, "ScalingActive").get("status") == FALSE else Health.READY
+    return Health.WAITING if condition_of(autoscaler, "ScalingActive").get("status") == FALSE else Health.READY
 
 
 def _of_conditions(obj: Object) -> Health:

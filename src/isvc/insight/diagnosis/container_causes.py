@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from isvc.insight.diagnosis.evidence import Evidence, condition
+from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level, Place
-from isvc.kube.conditions import TRUE
+from isvc.kube.conditions import TRUE, condition_of
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 
 STORAGE_INITIALIZER = "storage-initializer"
@@ -73,7 +73,7 @@ class Container(NamedTuple):
 def containers(evidence: Evidence) -> Iterator[Container]:
     """Yields those of pods that are not ready, the newest pod first, init containers before the others."""
     for pod in evidence.pods:
-        if condition(pod, "Ready").get("status") != TRUE:
+        if condition_of(pod, "Ready").get("status") != TRUE:
             for field in ("initContainerStatuses", "containerStatuses"):
                 for status in dig(pod, "status", field) or ():
                     yield Container(pod, status, field == "initContainerStatuses")
@@ -110,7 +110,11 @@ def configuration(evidence: Evidence) -> Iterator[Finding]:
             )
     refused = {name_of(each.pod) for each in containers(evidence) if each.waiting.get("reason") in _NO_CONFIG}
     for pod in evidence.pods:
-        if condition(pod, "Ready").get("status") == TRUE or any(map(bool, _last_runs(pod))) or name_of(pod) in refused:
+        if (
+            condition_of(pod, "Ready").get("status") == TRUE
+            or any(map(bool, _last_runs(pod)))
+            or name_of(pod) in refused
+        ):
             continue
         for event in evidence.events_of(pod):
             if event.get("reason") in ("FailedMount", "FailedAttachVolume") and not _is_about_disk(event):
@@ -122,7 +126,7 @@ def configuration(evidence: Evidence) -> Iterator[Finding]:
 
 def unschedulable(evidence: Evidence) -> Iterator[Finding]:
     for pod in evidence.pods:
-        scheduled = condition(pod, "PodScheduled")
+        scheduled = condition_of(pod, "PodScheduled")
         if scheduled.get("status") == "False":
             message = f"no node takes pod {name_of(pod)}{_because(str(scheduled.get('message') or ''))}"
             remedy = "ask for less, or add a node that has it (resources, GPUs, node selector, taints, a bound claim)"

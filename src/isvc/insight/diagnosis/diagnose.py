@@ -12,9 +12,9 @@ from isvc.insight.diagnosis import model_causes as model
 from isvc.insight.diagnosis import service_causes as service
 from isvc.insight.diagnosis import traffic_causes as traffic
 from isvc.insight.diagnosis import workload_causes as workload
-from isvc.insight.diagnosis.evidence import Evidence, condition
+from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import TRUE, conditions_of
+from isvc.kube.conditions import TRUE, condition_of, conditions_of
 from isvc.kube.readiness import READY
 from isvc.serving.workload.sleep import is_waking
 
@@ -90,7 +90,7 @@ def _is_going(evidence: Evidence) -> bool:
 
 def _conditions(evidence: Evidence) -> tuple[str, ...]:
     """Returns the start of every chain: the condition that is not True."""
-    ready = condition(evidence.service, READY)
+    ready = condition_of(evidence.service, READY)
     if not ready or ready.get("status") == TRUE:
         return ()
     others = conditions_of(evidence.service)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.finding import Finding
-from isvc.kube.conditions import conditions_of, find
 from isvc.kube.objects import Key, Object, dig, name_of, uid_of
+from isvc.kube.owners import controller_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
 
@@ -89,13 +89,9 @@ class Evidence:
         """Returns the way from the service to one of the objects that it owns, link by link."""
         links = [obj]
         by_uid = {uid_of(each): each for each in self.owned}
-        while (owner := by_uid.get(_owner(links[-1]))) is not None:
+        while (owner := by_uid.get(str((controller_of(links[-1]) or {}).get("uid")))) is not None:
             links.append(owner)
         return tuple(describe(link) for link in reversed(links))
-
-
-def condition(obj: Object, kind: str) -> Object:
-    return find(conditions_of(obj), kind) or {}
 
 
 def last_written(obj: Object) -> str:
@@ -131,11 +127,6 @@ def state_of(obj: Object) -> str:
 
 def _is_bad(each: Object) -> bool:
     return each.get("status") == ("True" if each.get("type") == "ReplicaFailure" else "False")
-
-
-def _owner(obj: Object) -> str:
-    references = dig(obj, "metadata", "ownerReferences") or ()
-    return next((str(each.get("uid")) for each in references if each.get("controller")), "")
 
 
 def when(event: Object) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from isvc.api.annotations import STOP, is_stopped
 from isvc.insight.diagnosis.accounts import missing_account
-from isvc.insight.diagnosis.evidence import Evidence, condition
+from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import TRUE, conditions_of
+from isvc.kube.conditions import TRUE, condition_of, conditions_of
 from isvc.kube.objects import dig, is_being_deleted, name_of
 from isvc.kube.readiness import NOT_RECONCILED, READY, is_observed
 from isvc.serving.config import CONFIG_MAP
@@ -25,7 +25,7 @@ def namespace_deleted(evidence: Evidence) -> Iterator[Finding]:
     namespace = evidence.namespace
     if namespace is not None and (is_being_deleted(namespace) or dig(namespace, "status", "phase") == "Terminating"):
         message = f"namespace {name_of(namespace)} is being deleted, so nothing can be created in it"
-        held = condition(namespace, "NamespaceContentRemaining").get("message") or ""
+        held = condition_of(namespace, "NamespaceContentRemaining").get("message") or ""
         remedy = "wait until it is gone, then create the namespace and the service again"
         yield Finding("NamespaceTerminating", message, f"{remedy}; {held}" if held else remedy)
 

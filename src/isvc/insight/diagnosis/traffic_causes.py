@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isvc.insight.diagnosis.evidence import Evidence, condition
+from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import TRUE
+from isvc.kube.conditions import TRUE, condition_of
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.serving import http_routes
 
@@ -30,7 +30,7 @@ def gateway(evidence: Evidence) -> Iterator[Finding]:
                 remedy = "create it, or name another in the section ingress of ConfigMap inferenceservice-config"
                 yield Finding("GatewayMissing", message, remedy, chain=chain)
             elif not dig(found, "status", "addresses"):
-                programmed = condition(found, "Programmed")
+                programmed = condition_of(found, "Programmed")
                 why = programmed.get("message") if programmed.get("status") != TRUE else ""
                 message = f"Gateway {key} has no address{f': {why}' if why else ''}"
                 remedy = (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from isvc.insight.diagnosis.evidence import Evidence, condition
+from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.diagnosis.service_causes import refusal
-from isvc.kube.conditions import TRUE, conditions_of
-from isvc.kube.objects import Object, annotations_of, dig, name_of
+from isvc.kube.conditions import TRUE, condition_of, conditions_of
+from isvc.kube.objects import Object, annotations_of, dig, name_of, uid_of
+from isvc.kube.owners import is_controlled_by
 from isvc.serving.workload.scalers import said_of_scaling
 
 _REVISION = "deployment.kubernetes.io/revision"
@@ -26,7 +27,7 @@ def pods_refused(evidence: Evidence) -> Iterator[Finding]:
                 yield _pods_refused(evidence, replica_set, str(event.get("message") or ""))
                 break
     for deployment in evidence.of_kind("Deployment"):
-        failure = condition(deployment, "ReplicaFailure")
+        failure = condition_of(deployment, "ReplicaFailure")
         if failure.get("status") == TRUE:
             yield _pods_refused(evidence, deployment, str(failure.get("message") or ""))
 
@@ -42,17 +43,13 @@ def knative(evidence: Evidence) -> Iterator[Finding]:
         if not str(service.get("apiVersion")).startswith("serving.knative.dev/"):
             continue
         for kind in ("ConfigurationsReady", "RoutesReady", "Ready"):
-            found = condition(service, kind)
+            found = condition_of(service, kind)
             if found.get("status") == "False":
                 message = (
                     f"Knative Service {name_of(service)} is not ready: {found.get('message') or found.get('reason')}"
                 )
-                yield Finding(
-                    "KnativeNotReady",
-                    message,
-                    "correct the service, and it makes a new revision",
-                    chain=evidence.chain_to(service),
-                )
+                remedy = "correct the service, and it makes a new revision"
+                yield Finding("KnativeNotReady", message, remedy, chain=evidence.chain_to(service))
                 break
 
 
@@ -60,10 +57,9 @@ def autoscaler(evidence: Evidence) -> Iterator[Finding]:
     """An autoscaler that cannot read its metric scales nothing. It keeps no pod from being ready."""
     for scaler in (*evidence.of_kind("HorizontalPodAutoscaler"), *evidence.of_kind("ScaledObject")):
         for kind in ("ScalingActive", "AbleToScale", "Ready"):
-            found = condition(scaler, kind)
-            if (
-                str(found.get("lastTransitionTime") or "") > evidence.recently
-            ):  # there are no metrics of pods that just started
+            found = condition_of(scaler, kind)
+            # There are no metrics of pods that just started.
+            if str(found.get("lastTransitionTime") or "") > evidence.recently:
                 continue
             if found.get("status") == "False" and found.get("reason") != "ScalingDisabled":
                 message = (
@@ -72,13 +68,7 @@ def autoscaler(evidence: Evidence) -> Iterator[Finding]:
                 remedy = (
                     "repair what serves that metric (metrics-server, an adapter), or set the autoscaler class to none"
                 )
-                yield Finding(
-                    "NoMetrics",
-                    message,
-                    remedy,
-                    Level.WARNS,
-                    evidence.chain_to(scaler),
-                )
+                yield Finding("NoMetrics", message, remedy, Level.WARNS, evidence.chain_to(scaler))
                 break
 
 
@@ -90,7 +80,7 @@ def scaler_away(evidence: Evidence) -> Iterator[Finding]:
 
 def at_limit(evidence: Evidence) -> Iterator[Finding]:
     for scaler in evidence.of_kind("HorizontalPodAutoscaler"):
-        limited = condition(scaler, "ScalingLimited")
+        limited = condition_of(scaler, "ScalingLimited")
         most = dig(scaler, "spec", "maxReplicas")
         if limited.get("status") == TRUE and limited.get("reason") == "TooManyReplicas":
             message = f"HorizontalPodAutoscaler {name_of(scaler)} wants more than its {most} replicas"
@@ -104,19 +94,14 @@ def too_few(evidence: Evidence) -> Iterator[Finding]:
         wanted, there = 1 if wanted is None else wanted, dig(deployment, "status", "availableReplicas") or 0
         if there < wanted and evidence.is_ready:
             message = f"Deployment {name_of(deployment)} has {there} of {wanted} replicas available"
-            yield Finding(
-                "FewerReplicas",
-                message,
-                "see why its other pods are not ready",
-                Level.WARNS,
-                evidence.chain_to(deployment),
-            )
+            remedy = "see why its other pods are not ready"
+            yield Finding("FewerReplicas", message, remedy, Level.WARNS, evidence.chain_to(deployment))
 
 
 def old_revision(evidence: Evidence) -> Iterator[Finding]:
     """Pods of an earlier template serve, because those of the newest are not ready."""
     for deployment in evidence.of_kind("Deployment"):
-        sets = [each for each in evidence.of_kind("ReplicaSet") if _belongs(each, deployment)]
+        sets = [each for each in evidence.of_kind("ReplicaSet") if is_controlled_by(each, uid_of(deployment))]
         sets.sort(key=lambda each: int(annotations_of(each).get(_REVISION) or 0))
         if len(sets) < 2 or not evidence.is_ready:
             continue
@@ -128,15 +113,5 @@ def old_revision(evidence: Evidence) -> Iterator[Finding]:
                 f"an earlier version of Deployment {name_of(deployment)} serves (revision {which}), "
                 f"because revision {annotations_of(newest).get(_REVISION, '?')} does not become ready"
             )
-            yield Finding(
-                "OldRevisionServes",
-                message,
-                "see why its new pods are not ready",
-                Level.WARNS,
-                evidence.chain_to(newest),
-            )
-
-
-def _belongs(replica_set: Object, deployment: Object) -> bool:
-    references = dig(replica_set, "metadata", "ownerReferences") or ()
-    return any(each.get("uid") == dig(deployment, "metadata", "uid") for each in references)
+            remedy = "see why its new pods are not ready"
+            yield Finding("OldRevisionServes", message, remedy, Level.WARNS, evidence.chain_to(newest))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import orjson
-
-from isvc.kube.objects import LAST_APPLIED, Object, annotations_of
+from isvc.kube.objects import Object, last_applied
 from isvc.kube.patch import merge_patch
 
 
 def apply_document(live: Object, document: Object) -> Object:
     """Applies as kubectl would; without a record of the last apply, all but labels and annotations is replaced."""
-    before = _last_applied(live)
+    before = last_applied(live)
     if before is not None:
         gone = merge_patch.diff({**before, "metadata": {}}, {**document, "metadata": {}})
         merged: Object = merge_patch.apply(merge_patch.apply(live, gone), _content(document))
@@ -25,11 +23,3 @@ def apply_document(live: Object, document: Object) -> Object:
 
 def _content(document: Object) -> Object:
     return {key: value for key, value in document.items() if key not in ("metadata", "status")}
-
-
-def _last_applied(live: Object) -> Object | None:
-    try:
-        value = orjson.loads(annotations_of(live).get(LAST_APPLIED) or "null")
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) else None

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-
 from isvc.api.resources import (
     CLUSTER_SERVING_RUNTIMES,
     INFERENCE_SERVICES,
@@ -25,12 +23,13 @@ from isvc.insight.rendering.problems import unready
 from isvc.insight.rendering.sources import Field, Layer, fields
 from isvc.insight.simulation.kinds import KINDS
 from isvc.insight.simulation.simulation import Simulation
-from isvc.kube.objects import LAST_APPLIED, Key, Object, annotations_of, dig, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, last_applied, namespace_of, uid_of
 from isvc.kube.resource import DEPLOYMENTS, Resource
 from isvc.programs.options import Options
 from isvc.serving.containers import MODEL_SERVER
 from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import KNATIVE_SERVICES
+from isvc.serving.workload.deployment import CONTAINER_DEFAULTS, POD_DEFAULTS, PROBE_DEFAULTS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.client import Client
 
@@ -86,11 +85,8 @@ def _is_predictors(manifest: Object, service: Object) -> bool:
 def _layers_of_service(service: Object) -> list[Layer]:
     """Returns what its author wrote, where that is on record, and what admission added from the configuration."""
     whole = _as_pod(dig(service, "spec", _PREDICTOR) or {})
-    try:
-        written = orjson.loads(annotations_of(service).get(LAST_APPLIED) or "null")
-    except orjson.JSONDecodeError:
-        written = None
-    if not isinstance(written, dict):
+    written = last_applied(service)
+    if written is None:
         return [Layer(SERVICE, whole)]
     return [Layer(SERVICE, _as_pod(dig(written, "spec", _PREDICTOR) or {})), Layer(CONFIG, whole)]
 
@@ -115,20 +111,7 @@ def _layers_of_runtime(simulation: Simulation, service: Object) -> list[Layer]:
 
 
 #: What Kubernetes would fill in, and the controller says first.
-_DEFAULTS: Final = {
-    "dnsPolicy": "ClusterFirst",
-    "restartPolicy": "Always",
-    "schedulerName": "default-scheduler",
-    "terminationGracePeriodSeconds": 30,
-    "terminationMessagePath": "/dev/termination-log",
-    "terminationMessagePolicy": "File",
-    "imagePullPolicy": "IfNotPresent",
-    "securityContext": {},
-    "timeoutSeconds": 1,
-    "periodSeconds": 10,
-    "successThreshold": 1,
-    "failureThreshold": 3,
-}
+_DEFAULTS: Final = {**POD_DEFAULTS, **CONTAINER_DEFAULTS, **PROBE_DEFAULTS}
 
 
 def _with_default(field: Field) -> Field:

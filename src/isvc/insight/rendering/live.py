@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from isvc.insight.simulation.clock import SimulatedClock
 from isvc.insight.simulation.simulation import Simulation
@@ -30,12 +30,11 @@ _GUARDED: Final = frozenset({SECRETS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, CL
 _AT_ONCE: Final = 8
 
 
-class LiveCluster:
+class LiveCluster(NamedTuple):
     """`unseen` are the kinds that the caller may not list."""
 
-    def __init__(self, simulation: Simulation, unseen: frozenset[Resource]) -> None:
-        self.simulation = simulation
-        self.unseen = unseen
+    simulation: Simulation
+    unseen: frozenset[Resource]
 
 
 async def load_cluster(

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from functools import cache
 
-from isvc.api.kinds import KINDS
+from isvc.api.kinds import KINDS, KindRow
 from isvc.api.kinds.crds import crd
 from isvc.api.llm.conversion import convert
 from isvc.api.resources import GROUP
@@ -39,17 +39,14 @@ class Admission:
     async def admit(self, resource: Resource, new: Object, old: Object | None = None) -> Object:
         """Returns the object as it is stored; raises the `ApiError` that a client would get."""
         if resource.group != GROUP:
-            return await self._mutate(resource, new, old)
+            return await self._ask(Action.MUTATE, resource, new, old)
         obj = _decoded(resource, new, self._warn)
         if old is not None:
             old = _in_version(old, resource.api_version)
-        obj = _decoded(resource, await self._mutate(resource, obj, old), self._warn)
+        obj = _decoded(resource, await self._ask(Action.MUTATE, resource, obj, old), self._warn)
         _validate(resource, obj, old)
         await self._ask(Action.VALIDATE, resource, obj, old)
-        return _in_version(obj, _stored_version(resource).api_version)
-
-    async def _mutate(self, resource: Resource, new: Object, old: Object | None) -> Object:
-        return await self._ask(Action.MUTATE, resource, new, old)
+        return _in_version(obj, _row_of(resource).resource.api_version)
 
     async def _ask(self, action: Action, resource: Resource, obj: Object, old: Object | None) -> Object:
         operation = "CREATE" if old is None else "UPDATE"
@@ -98,12 +95,13 @@ def _validate(resource: Resource, obj: Object, old: Object | None) -> None:
 
 @cache
 def _strategy(resource: Resource) -> Custom:
-    made = crd(next(row for row in KINDS if str(row.resource) == str(resource)), described=False)
+    made = crd(_row_of(resource), described=False)
     return Custom(made, next(each for each in made["spec"]["versions"] if each["name"] == resource.version), None)
 
 
-def _stored_version(resource: Resource) -> Resource:
-    return next(row.resource for row in KINDS if str(row.resource) == str(resource))
+def _row_of(resource: Resource) -> KindRow:
+    """Returns the row of a kind, whatever its version."""
+    return next(row for row in KINDS if str(row.resource) == str(resource))
 
 
 def _in_version(obj: Object, api_version: str) -> Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -21,7 +21,7 @@ from isvc.kube.fields.managers import (
 )
 from isvc.kube.fields.merge import add_named_fields, merge, remove
 from isvc.kube.fields.shape import blank, fields_of, managed_part, unmanaged_metadata, with_metadata
-from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, uid_of
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, last_applied, uid_of
 from isvc.kube.patch.merge_patch import same
 from isvc.kube.schemas import Schema
 
@@ -172,11 +172,8 @@ def _not_from_client_side_apply(
     conflicts: list[FieldConflict], live: Object, schema: Schema | None
 ) -> list[FieldConflict]:
     """Lets kubectl move from client-side to server-side apply without conflicts on what it applied itself before."""
-    try:
-        previous: Any = orjson.loads(annotations_of(live).get(LAST_APPLIED, ""))
-    except orjson.JSONDecodeError:
-        return conflicts
-    if not isinstance(previous, dict) or previous.get("apiVersion") != live.get("apiVersion"):
+    previous = last_applied(live)
+    if previous is None or previous.get("apiVersion") != live.get("apiVersion"):
         return conflicts
     change = compare(managed_part(previous), managed_part(live), with_metadata(schema))
     own = fields_of(previous, schema) - change.modified - change.added - change.removed

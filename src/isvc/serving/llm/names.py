@@ -10,32 +10,32 @@ from isvc.kube.objects import dig
 from isvc.serving.names import child
 
 
-def _named(suffix: str) -> Callable[[str], str]:
+def _child_with(suffix: str) -> Callable[[str], str]:
     """Returns what makes the name of a child of that of its service."""
     return lambda service: child(service, suffix)
 
 
-deployment = _named("-kserve")  # of model servers on one node each; their ServiceAccount has the same name
-prefill_deployment = _named("-kserve-prefill")
-worker_set = _named("-kserve-mn")  # the LeaderWorkerSet of a model that is spread over nodes
-prefill_worker_set = _named("-kserve-mn-prefill")
-role = _named("-kserve-role")
-role_binding = _named("-kserve-rb")
-worker_role = _named("-kserve-mn-role")
-worker_role_binding = _named("-kserve-mn-rb")
-workload_service = _named("-kserve-workload-svc")
-certificates = _named("-kserve-self-signed-certs")
-hpa = _named("-kserve-hpa")
-prefill_hpa = _named("-kserve-prefill-hpa")
-scaled_object = _named("-kserve-keda")
-prefill_scaled_object = _named("-kserve-prefill-keda")
-route = _named("-kserve-route")
-inference_pool = _named("-inference-pool")
-scheduler = _named("-kserve-router-scheduler")
-scheduler_account = _named("-epp-sa")
-scheduler_role = _named("-epp-role")
-scheduler_role_binding = _named("-epp-rb")
-tokenizer = _named("-tokenizer")  # its Deployment and its Service
+deployment = _child_with("-kserve")  # of model servers on one node each; their ServiceAccount has the same name
+prefill_deployment = _child_with("-kserve-prefill")
+worker_set = _child_with("-kserve-mn")  # the LeaderWorkerSet of a model that is spread over nodes
+prefill_worker_set = _child_with("-kserve-mn-prefill")
+role = _child_with("-kserve-role")
+role_binding = _child_with("-kserve-rb")
+worker_role = _child_with("-kserve-mn-role")
+worker_role_binding = _child_with("-kserve-mn-rb")
+workload_service = _child_with("-kserve-workload-svc")
+certificates = _child_with("-kserve-self-signed-certs")
+hpa = _child_with("-kserve-hpa")
+prefill_hpa = _child_with("-kserve-prefill-hpa")
+scaled_object = _child_with("-kserve-keda")
+prefill_scaled_object = _child_with("-kserve-prefill-keda")
+route = _child_with("-kserve-route")
+inference_pool = _child_with("-inference-pool")
+scheduler = _child_with("-kserve-router-scheduler")
+scheduler_account = _child_with("-epp-sa")
+scheduler_role = _child_with("-epp-role")
+scheduler_role_binding = _child_with("-epp-rb")
+tokenizer = _child_with("-tokenizer")  # its Deployment and its Service
 
 
 def scheduler_cluster_role_bindings(namespace: str, service: str) -> tuple[str, str]:

@@ -17,17 +17,23 @@ from isvc.serving.containers import MODEL_SERVER, TRANSFORMER
 from isvc.serving.workload.component import Component, Worker
 
 DEFAULT_PORT: Final = 8080
-_POD_DEFAULTS: Final[Mapping[str, Any]] = {
+POD_DEFAULTS: Final[Mapping[str, Any]] = {
     "dnsPolicy": "ClusterFirst",
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
     "securityContext": {},
     "schedulerName": "default-scheduler",
 }
-_CONTAINER_DEFAULTS: Final[Mapping[str, Any]] = {
+CONTAINER_DEFAULTS: Final[Mapping[str, Any]] = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
     "imagePullPolicy": "IfNotPresent",
+}
+PROBE_DEFAULTS: Final[Mapping[str, Any]] = {
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
 }
 
 
@@ -101,19 +107,16 @@ def _count_or_share(text: str) -> int | str:
 
 def with_defaults(pod: Object) -> Object:
     """Returns the pod spec with what the API server would fill in, and a readiness probe for containers that serve."""
-    missing = {key: value for key, value in _POD_DEFAULTS.items() if pod.get(key) in (None, "")}
+    missing = {key: value for key, value in POD_DEFAULTS.items() if pod.get(key) in (None, "")}
     return {**pod, **missing, "containers": [_container(container) for container in pod.get("containers") or ()]}
 
 
 def _container(container: Object) -> Object:
-    missing: Object = {key: value for key, value in _CONTAINER_DEFAULTS.items() if not container.get(key)}
+    missing: Object = {key: value for key, value in CONTAINER_DEFAULTS.items() if not container.get(key)}
     if container.get("name") in (MODEL_SERVER, TRANSFORMER) and container.get("readinessProbe") is None:
         ports = container.get("ports")
         missing["readinessProbe"] = {
             "tcpSocket": {"port": ports[0]["containerPort"] if ports else DEFAULT_PORT},
-            "timeoutSeconds": 1,
-            "periodSeconds": 10,
-            "successThreshold": 1,
-            "failureThreshold": 3,
+            **PROBE_DEFAULTS,
         }
     return {**container, **missing}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.conditions import condition_of
+from isvc.kube.objects import Object, name_of
 
 AVAILABLE, PROGRESSING, REPLICA_FAILURE = "Available", "Progressing", "ReplicaFailure"
 COMPLETE = "NewReplicaSetAvailable"
@@ -60,7 +61,5 @@ def _condition(deployments: Sequence[Object], kind: str) -> Readiness:
 
 
 def _of(deployment: Object, kind: str) -> Readiness | None:
-    for condition in dig(deployment, "status", "conditions") or ():
-        if condition.get("type") == kind:
-            return Readiness(condition.get("status", ""), condition.get("reason", ""), condition.get("message", ""))
-    return None
+    found = condition_of(deployment, kind)
+    return Readiness(found.get("status", ""), found.get("reason", ""), found.get("message", "")) if found else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, find
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, conditions_of, find
 from isvc.kube.durations import between
 from isvc.kube.objects import Object, dig, labels_of, name_of
 from isvc.kube.resource import SERVICE_NAME_LABEL
@@ -64,7 +64,7 @@ def scaling_readiness(scaled: Object, away: Collection[str], now: str) -> Readin
     if INTERCEPTOR in away:
         what = f"requests lead through KEDA's HTTP add-on, and no pod of {INTERCEPTOR} is ready"
         return _unready(NO_INTERCEPTOR, what, "repair the Deployment of the add-on's interceptor")
-    ready = find(dig(scaled, "status", "conditions") or (), "Ready")
+    ready = find(conditions_of(scaled), "Ready")
     since = dig(scaled, "metadata", "creationTimestamp")
     if ready is None:
         what = "KEDA has not looked at the ScaledObject"

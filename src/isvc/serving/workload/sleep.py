@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.kube.conditions import FALSE, TRUE, find, is_true
+from isvc.kube.conditions import FALSE, TRUE, condition_of, conditions_of, is_true
 from isvc.kube.durations import between
 from isvc.kube.objects import Object, dig
 from isvc.kube.readiness import readiness
@@ -44,16 +44,16 @@ def sleep(workload: Object, before: str, now: str) -> Readiness | None:
     """
     if dig(workload, "spec", "replicas") == 0:
         return ASLEEP
-    if is_true(_conditions(workload), REPLICA_FAILURE):
+    if is_true(conditions_of(workload), REPLICA_FAILURE):
         return None
     if _has_pods(workload):
-        is_missed = not is_true(_conditions(workload), AVAILABLE)
+        is_missed = not is_true(conditions_of(workload), AVAILABLE)
         return SCALING_UP if is_missed and not _is_rolling_out(workload) else None
     return WAKING if before in (ASLEEP.reason, WAKING.reason) and not _is_overdue(workload, now) else None
 
 
 def _is_overdue(workload: Object, now: str) -> bool:
-    missed = find(_conditions(workload), AVAILABLE) or {}
+    missed = condition_of(workload, AVAILABLE)
     since = missed.get("lastTransitionTime")
     if missed.get("status") != FALSE or not since:
         return False
@@ -67,7 +67,3 @@ def _is_rolling_out(workload: Object) -> bool:
 
 def _has_pods(workload: Object) -> bool:
     return bool(dig(workload, "status", "availableReplicas") or dig(workload, "status", "readyReplicas"))
-
-
-def _conditions(workload: Object) -> list[Object]:
-    return dig(workload, "status", "conditions") or []
