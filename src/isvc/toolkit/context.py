@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, annotations_of, finalizers_of, name_of, namespace_of, uid_of
+from isvc.kube.errors import AlreadyExists, NotFound
+from isvc.kube.objects import (
+    Key,
+    Object,
+    annotations_of,
+    finalizers_of,
+    is_being_deleted,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock
+from isvc.toolkit.clock import Clock, timestamp
 from isvc.toolkit.recorder import EventSource
 
 
@@ -20,6 +29,44 @@ class Context:
     cache: Memory
     recorder: EventSource
     clock: Clock
+
+    def timestamp(self) -> str:
+        """Returns the time of now as objects have it."""
+        return timestamp(self.clock.now())
+
+    def find(self, resource: Resource, key: Key) -> Object | None:
+        """Returns an object of the cache, unless it is gone or on its way out."""
+        found = self.cache.get(resource, key.name, key.namespace)
+        return None if found is None or is_being_deleted(found) else found
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        """Returns the object as it was created, which the cache knows at once. Raises AlreadyExists."""
+        answer = await self.client.create(resource, obj)
+        self.cache.note(resource, answer)
+        return answer
+
+    async def create_or_get(self, resource: Resource, obj: Object) -> Object:
+        """Returns the object as it was created, or the one of its name that the cache had not seen yet."""
+        try:
+            return await self.create(resource, obj)
+        except AlreadyExists:
+            found = await self.client.get(resource, name_of(obj), namespace_of(obj))
+            self.cache.note(resource, found)
+            return found
+
+    async def update(self, resource: Resource, obj: Object) -> Object:
+        """Returns the object after it was replaced, which the cache knows at once."""
+        answer = await self.client.update(resource, obj)
+        self.cache.note(resource, answer)
+        return answer
+
+    async def delete(self, resource: Resource, obj: Object, *, propagation: str | None = None) -> Object | None:
+        """Deletes this very object, and returns what the API server says of it; None if it was gone already."""
+        name, namespace = name_of(obj), namespace_of(obj)
+        try:
+            return await self.client.delete(resource, name, namespace, uid=uid_of(obj), propagation=propagation)
+        except NotFound:
+            return None
 
     async def patch(self, resource: Resource, obj: Object, patch: Object, *, subresource: str = "") -> Object:
         """Returns the object after a merge patch, which the cache knows at once."""

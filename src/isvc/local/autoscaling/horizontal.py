@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from isvc.kube.conditions import FALSE, TRUE, find
+from isvc.kube.conditions import FALSE, TRUE, conditions_of, find, stamp
 from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, namespace_of
+from isvc.kube.objects import Key, Object, dig, generation_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from isvc.local.autoscaling.behavior import Bounds, History, Verdict, decide
 from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, PodMetrics, Scaled, settle_status
@@ -21,7 +21,7 @@ from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.pods import is_ready
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import LABELS, selected
-from isvc.toolkit.clock import parse_timestamp, timestamp
+from isvc.toolkit.clock import parse_timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
@@ -67,12 +67,11 @@ class _Status:
 
     @classmethod
     def of(cls, scaler: Object, now: str) -> _Status:
-        return cls([dict(each) for each in dig(scaler, "status", "conditions") or ()], now)
+        return cls(conditions_of(scaler), now)
 
     def mark(self, kind: str, status: str, reason: str, message: str) -> None:
-        old = find(self.conditions, kind)
-        since = old.get("lastTransitionTime", self.now) if old and old.get("status") == status else self.now
-        new = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+        old, new = find(self.conditions, kind), {"type": kind, "status": status, "reason": reason, "message": message}
+        new = stamp(new, self.conditions, self.now)
         if old is None:
             self.conditions.append(new)
         else:
@@ -105,8 +104,8 @@ class HorizontalAutoscalers:
         self._new: set[Key] = set()
 
     async def reconcile(self, key: Key) -> Result | None:
-        scaler = self._context.cache.get(HORIZONTAL_POD_AUTOSCALERS, key.name, key.namespace)
-        if scaler is None or is_being_deleted(scaler):
+        scaler = self._context.find(HORIZONTAL_POD_AUTOSCALERS, key)
+        if scaler is None:
             self._histories.pop(key, None)
             self._new.discard(key)
             return None
@@ -115,7 +114,7 @@ class HorizontalAutoscalers:
             self._new.add(key)  # its pods start first: they have been measured when it is looked at again
             return Result(requeue_after=SYNC_SECONDS)
         self._new.discard(key)
-        status = _Status.of(scaler, timestamp(self._context.clock.now()))
+        status = _Status.of(scaler, self._context.timestamp())
         status.fields = {"observedGeneration": generation_of(scaler)}
         if last := before.get("lastScaleTime"):
             status.fields["lastScaleTime"] = last

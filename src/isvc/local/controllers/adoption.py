@@ -8,6 +8,7 @@ were removed stays for inspection while another replaces it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from isvc.kube.errors import Conflict, NotFound
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of, resource_version_of, uid_of
@@ -18,6 +19,7 @@ from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.selection import orphans
 from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.context import Context
+from isvc.toolkit.controller import Watch, owner_of
 
 
 async def claim(context: Context, resource: Resource, owner: Object) -> None:
@@ -32,10 +34,8 @@ async def claim(context: Context, resource: Resource, owner: Object) -> None:
         if references is None or not is_active(item):
             continue
         identity = {"uid": uid_of(item), "resourceVersion": resource_version_of(item)}
-        try:
+        with suppress(Conflict, NotFound):
             await context.patch(resource, item, {"metadata": {**identity, "ownerReferences": references}})
-        except (Conflict, NotFound):
-            continue
 
 
 def _wanted_references(item: Object, owner: Object, *, fits: bool) -> list[Object] | None:
@@ -48,16 +48,20 @@ def _wanted_references(item: Object, owner: Object, *, fits: bool) -> list[Objec
     return None
 
 
+def watch_adopted(reader: Reader, resource: Resource, owners: Resource) -> list[Watch]:
+    """Returns the watches by which a change of an object reaches its owner, or those who may adopt it."""
+
+    def possible_owners(orphan: Object) -> Iterable[Key]:
+        if labels_of(orphan):
+            for owner in reader.list(owners, namespace_of(orphan)):
+                if LabelSelector.from_spec(dig(owner, "spec", "selector") or {}).matches(labels_of(orphan)):
+                    yield Key.of(owner)
+
+    return [Watch(resource, to=owner_of(owners)), Watch(resource, to=possible_owners, when=is_orphan_now)]
+
+
 def is_orphan_now(before: Object | None, after: Object | None) -> bool:
     """Returns whether an object without a controller came, or lost its controller, or has other labels than before."""
     if after is None or controller_of(after) is not None:
         return False
     return before is None or controller_of(before) is not None or labels_of(before) != labels_of(after)
-
-
-def possible_owners(reader: Reader, resource: Resource, orphan: Object) -> Iterable[Key]:
-    """Returns objects that may adopt one that has no controller."""
-    if labels_of(orphan):
-        for owner in reader.list(resource, namespace_of(orphan)):
-            if LabelSelector.from_spec(dig(owner, "spec", "selector") or {}).matches(labels_of(orphan)):
-                yield Key.of(owner)

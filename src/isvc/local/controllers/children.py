@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from isvc.kube.equality import covers
-from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Object, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import Resource
@@ -17,19 +16,9 @@ class NotOwned(Exception):
 async def ensure(context: Context, resource: Resource, wanted: Object, owner: Object) -> Object:
     """Returns the child as it is now. What is immutable in it has to be the same at every call. Raises NotOwned."""
     name, namespace = name_of(wanted), namespace_of(wanted)
-    wanted = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        **wanted,
-        "metadata": {**wanted["metadata"], "ownerReferences": [controller_ref(owner)]},
-    }
-    live = context.cache.get(resource, name, namespace)
-    if live is None:
-        try:
-            live = await context.client.create(resource, wanted)
-        except AlreadyExists:
-            live = await context.client.get(resource, name, namespace)
-        context.cache.note(resource, live)
+    metadata = {**wanted["metadata"], "ownerReferences": [controller_ref(owner)]}
+    wanted = resource.typed({**wanted, "metadata": metadata})
+    live = context.cache.get(resource, name, namespace) or await context.create_or_get(resource, wanted)
     if not is_controlled_by(live, uid_of(owner)):
         by = controller_of(live)
         whose = f"{by['kind']} {by['name']}" if by else "nobody"
@@ -39,9 +28,7 @@ async def ensure(context: Context, resource: Resource, wanted: Object, owner: Ob
     metadata = {**live["metadata"]}
     for field in ("labels", "annotations"):
         metadata[field] = {**(metadata.get(field) or {}), **(wanted["metadata"].get(field) or {})}
-    written = await context.client.update(resource, {**wanted, "metadata": metadata})
-    context.cache.note(resource, written)
-    return written
+    return await context.update(resource, {**wanted, "metadata": metadata})
 
 
 def _is_as_wanted(live: Object, wanted: Object) -> bool:

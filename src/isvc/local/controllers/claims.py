@@ -13,6 +13,7 @@ from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from isvc.local.controllers.pods import is_terminal
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
 
@@ -78,7 +79,7 @@ def _comes_or_goes(before: Object | None, after: Object | None) -> bool:
 
 def claims_of(pod: Object) -> set[Key]:
     """Returns the claims that a pod uses: none once all of its containers have ended."""
-    return set() if _has_ended(pod) else set(_named_by(pod))
+    return set() if is_terminal(pod) else set(_named_by(pod))
 
 
 def _named_by(pod: Object) -> Iterable[Key]:
@@ -88,8 +89,4 @@ def _named_by(pod: Object) -> Iterable[Key]:
 
 
 def _ceases(before: Object | None, after: Object | None) -> bool:
-    return after is None or (before is not None and _has_ended(after) and not _has_ended(before))
-
-
-def _has_ended(pod: Object) -> bool:
-    return dig(pod, "status", "phase") in ("Succeeded", "Failed")
+    return after is None or (before is not None and is_terminal(after) and not is_terminal(before))

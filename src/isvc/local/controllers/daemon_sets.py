@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, labels_of, name_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
-from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
+from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of
-from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
+from isvc.local.controllers.pods import has_ended, is_active, is_available, is_ready, look_at_next_available
 from isvc.local.controllers.replicasets import first_to_go
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions
 from isvc.local.controllers.selection import ORPHANS
@@ -20,13 +20,9 @@ from isvc.toolkit.reads import Read
 
 
 def controller(context: Context) -> Controller:
-    def possible_sets(pod: Object) -> Iterable[Key]:
-        return possible_owners(context.cache, DAEMON_SETS, pod)
-
     watches = [
         Watch(DAEMON_SETS),
-        Watch(PODS, to=owner_of(DAEMON_SETS)),
-        Watch(PODS, to=possible_sets, when=is_orphan_now),
+        *watch_adopted(context.cache, PODS, DAEMON_SETS),
         Watch(CONTROLLER_REVISIONS, to=owner_of(DAEMON_SETS)),
         Watch(NODES, to=lambda node: map(Key.of, context.cache.list(DAEMON_SETS)), when=_labels_changed),
     ]
@@ -44,8 +40,8 @@ class DaemonSets:
         self._cache = context.cache
 
     async def reconcile(self, key: Key) -> Result | None:
-        daemon_set = self._cache.get(DAEMON_SETS, key.name, key.namespace)
-        if daemon_set is None or is_being_deleted(daemon_set):
+        daemon_set = self._context.find(DAEMON_SETS, key)
+        if daemon_set is None:
             return None
         await claim(self._context, PODS, DAEMON_SETS.typed(daemon_set))
         revision = await current_revision(self._context, daemon_set, DAEMON_SETS)
@@ -62,8 +58,7 @@ class DaemonSets:
         await self._context.write_status(DAEMON_SETS, daemon_set, status)
         used = {labels_of(pod).get(HASH, "") for pod in pods} | {value}
         await forget_revisions(self._context, daemon_set, used)
-        waits = [wait for pod in pods if (wait := seconds_until_available(pod, _min_ready(daemon_set), now))]
-        return Result(requeue_after=min(waits)) if waits else None
+        return look_at_next_available(pods, daemon_set, now)
 
     def _pods(self, daemon_set: Object) -> list[Object]:
         return self._cache.by_index(PODS, OWNER, uid_of(daemon_set))
@@ -73,7 +68,7 @@ class DaemonSets:
         here = [pod for pod in self._pods(daemon_set) if _node_of(pod) == node]
         outdated = [pod for pod in here if labels_of(pod).get(HASH) != revision]
         rolling = dig(daemon_set, "spec", "updateStrategy", "type") != "OnDelete"
-        ended = [pod for pod in here if not is_active(pod) and not is_being_deleted(pod)]
+        ended = [pod for pod in here if has_ended(pod)]
         surplus = first_to_go([pod for pod in here if is_active(pod)])[:-1]
         for pod in {uid_of(pod): pod for pod in (*ended, *surplus, *(outdated if rolling else ()))}.values():
             if not is_being_deleted(pod):
@@ -99,13 +94,9 @@ def _node_of(pod: Object) -> str:
     return str(dig(pod, "spec", "nodeName") or "")
 
 
-def _min_ready(daemon_set: Object) -> int:
-    return int(dig(daemon_set, "spec", "minReadySeconds") or 0)
-
-
 def daemon_set_status(daemon_set: Object, pods: Sequence[Object], nodes: int, revision: str, now: datetime) -> Object:
     active = [pod for pod in pods if is_active(pod)]
-    available = sum(seconds_until_available(pod, _min_ready(daemon_set), now) == 0 for pod in active)
+    available = sum(is_available(pod, daemon_set, now) for pod in active)
     optional = {
         "updatedNumberScheduled": sum(labels_of(pod).get(HASH) == revision for pod in active),
         "numberAvailable": available,

@@ -10,11 +10,10 @@ import hashlib
 from collections.abc import Iterable
 
 from isvc.kube.container_ports import port_of_pod
-from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
-from isvc.local.controllers.pods import is_ready
+from isvc.local.controllers.pods import is_ready, is_terminal
 from isvc.local.controllers.selection import LABELS, SELECTOR, services_selecting, with_labels
 from isvc.local.node.pods.ports import local_ports
 from isvc.toolkit.cache import OWNER
@@ -50,12 +49,12 @@ def _face(pod: Object) -> tuple[object, ...]:
 
 class EndpointSlices:
     def __init__(self, context: Context) -> None:
-        self._client = context.client
+        self._context = context
         self._cache = context.cache
 
     async def reconcile(self, key: Key) -> None:
-        service = self._cache.get(SERVICES, key.name, key.namespace)
-        if service is None or not dig(service, "spec", "selector") or is_being_deleted(service):
+        service = self._context.find(SERVICES, key)
+        if service is None or not dig(service, "spec", "selector"):
             return
         pods = with_labels(self._cache, PODS, key.namespace, dig(service, "spec", "selector"))
         wanted = {name_of(item): item for pod in pods if (item := slice_of(service, pod)) is not None}
@@ -63,21 +62,15 @@ class EndpointSlices:
         for name, item in sorted(wanted.items(), key=lambda pair: not _is_ready(pair[1])):
             await self._write(item, existing.get(name))
         for name in existing.keys() - wanted.keys():
-            try:
-                await self._client.delete(ENDPOINT_SLICES, name, key.namespace, uid=uid_of(existing[name]))
-            except NotFound:
-                continue
+            await self._context.delete(ENDPOINT_SLICES, existing[name])
 
     async def _write(self, wanted: Object, existing: Object | None) -> None:
         if existing is None:
-            answer = await self._client.create(ENDPOINT_SLICES, wanted)
+            await self._context.create(ENDPOINT_SLICES, wanted)
         elif existing.get("endpoints") != wanted["endpoints"] or existing.get("ports") != wanted["ports"]:
             version = existing["metadata"]["resourceVersion"]
             metadata = {**wanted["metadata"], "resourceVersion": version}
-            answer = await self._client.update(ENDPOINT_SLICES, {**wanted, "metadata": metadata})
-        else:
-            return
-        self._cache.note(ENDPOINT_SLICES, answer)
+            await self._context.update(ENDPOINT_SLICES, {**wanted, "metadata": metadata})
 
 
 def _is_ready(endpoint_slice: Object) -> bool:
@@ -88,7 +81,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
     """Returns one pod's endpoints; None while it has no address, or when it has ended."""
     address = dig(pod, "status", "podIP")
     ports_here = local_ports(pod)
-    if not address or not ports_here or dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+    if not address or not ports_here or is_terminal(pod):
         return None
     ports = [port for item in dig(service, "spec", "ports") or [] if (port := _port(item, pod, ports_here)) is not None]
     serving, terminating = is_ready(pod), is_being_deleted(pod)
@@ -102,7 +95,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
             "name": f"{name_of(service)}-{suffix}",
             "namespace": namespace_of(service),
             "labels": {SERVICE_NAME_LABEL: name_of(service), MANAGED_BY: "endpointslice-controller.k8s.io"},
-            "ownerReferences": [controller_ref({"apiVersion": "v1", "kind": "Service", **service})],
+            "ownerReferences": [controller_ref(SERVICES.typed(service))],
         },
         "addressType": "IPv4",
         "endpoints": [

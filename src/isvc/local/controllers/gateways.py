@@ -16,7 +16,6 @@ from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways, pare
 from isvc.local.gateway.gateway_api.status import class_status, gateway_status, listeners_of, route_status
 from isvc.local.gateway.watching import PARENT_OF_ROUTE, observed_gateways
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, REFERENCE_GRANTS
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, spec_changed
 from isvc.toolkit.reads import Read
@@ -43,9 +42,9 @@ def controllers(context: Context, port: int, published: Published) -> list[Contr
 
 def _classes(context: Context) -> Controller:
     async def reconcile(key: Key) -> None:
-        found = _current(context, GATEWAY_CLASSES, key)
+        found = context.find(GATEWAY_CLASSES, key)
         if found is not None and dig(found, "spec", "controllerName") == CONTROLLER:
-            await context.write_status(GATEWAY_CLASSES, found, class_status(found, timestamp(context.clock.now())))
+            await context.write_status(GATEWAY_CLASSES, found, class_status(found, context.timestamp()))
 
     return Controller("gatewayclass", reconcile, [Watch(GATEWAY_CLASSES, when=spec_changed)])
 
@@ -58,9 +57,7 @@ def _gateways(context: Context, port: int) -> Controller:
         gateway = ours.by_key.get(key)
         if gateway is not None and not is_being_deleted(gateway):
             attached = await count(gateway, ours)
-            await context.write_status(
-                GATEWAYS, gateway, gateway_status(gateway, ours, attached, timestamp(context.clock.now()))
-            )
+            await context.write_status(GATEWAYS, gateway, gateway_status(gateway, ours, attached, context.timestamp()))
 
     async def count(gateway: Object, ours: Gateways) -> list[str]:
         """There may be thousands of routes: whatever else is due comes in between."""
@@ -88,9 +85,9 @@ def _routes(context: Context, port: int, published: Published) -> Controller:
 
     async def reconcile(key: Key) -> None:
         await published()
-        route = _current(context, HTTP_ROUTES, key)
+        route = context.find(HTTP_ROUTES, key)
         if route is not None:
-            status = route_status(route, observed_gateways(cache, port), exists, timestamp(context.clock.now()))
+            status = route_status(route, observed_gateways(cache, port), exists, context.timestamp())
             await context.write_status(HTTP_ROUTES, route, status)
 
     def of_gateway(gateway: Object) -> Iterable[Key]:
@@ -109,11 +106,6 @@ def _routes(context: Context, port: int, published: Published) -> Controller:
     ]
     reads = [Read(HTTP_ROUTES, indexers={BACKEND_OF_ROUTE: backends_of_route})]
     return Controller("httproute", reconcile, watches, workers=_WORKERS, reads=reads)
-
-
-def _current(context: Context, resource: Resource, key: Key) -> Object | None:
-    found = context.cache.get(resource, key.name, key.namespace)
-    return None if found is None or is_being_deleted(found) else found
 
 
 def _parents(route: Object) -> Iterable[Key]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from isvc.kube.objects import Key, Object, is_being_deleted, labels_of, namespace_of
+from isvc.kube.objects import Key, Object, labels_of, namespace_of
 from isvc.kube.resource import PODS, SERVICES, Resource
 from isvc.local.controllers.gateways import BACKEND_OF_ROUTE, backends_of_route, came_or_went
 from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_of, selected
@@ -12,7 +12,6 @@ from isvc.local.gateway.gateway_api.pool_status import pool_status
 from isvc.local.gateway.watching import observed_gateways
 from isvc.serving.llm.labels import ROLE
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, spec_changed
 
@@ -25,12 +24,12 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
     cache = context.cache
 
     async def reconcile(key: Key) -> None:
-        pool = cache.get(resource, key.name, key.namespace)
-        if pool is None or is_being_deleted(pool):
+        pool = context.find(resource, key)
+        if pool is None:
             return
         routes = cache.by_index(HTTP_ROUTES, BACKEND_OF_ROUTE, str(key))
         roles = {labels_of(pod).get(ROLE) for pod in selected(cache.list(PODS, key.namespace), pool)}
-        now = timestamp(context.clock.now())
+        now = context.timestamp()
         ours = observed_gateways(cache, port)
         picker = picker_of(pool, cache)
         status = pool_status(resource, pool, routes, ours, picker=picker, has_prefill="prefill" in roles, now=now)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
-from isvc.kube.errors import AlreadyExists, NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.errors import AlreadyExists
+from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
@@ -20,10 +21,11 @@ def controller(context: Context) -> Controller:
     """Follows the slices, so that both always agree."""
 
     async def reconcile(key: Key) -> None:
-        service = context.cache.get(SERVICES, key.name, key.namespace)
+        service = context.find(SERVICES, key)
         live = context.cache.get(ENDPOINTS, key.name, key.namespace)
-        if service is None or is_being_deleted(service):
-            await _remove(context, live)
+        if service is None:
+            if live is not None and labels_of(live).get(MANAGED_BY) == _US:
+                await context.delete(ENDPOINTS, live)
         elif dig(service, "spec", "selector"):
             slices = context.cache.by_index(ENDPOINT_SLICES, OWNER, uid_of(service))
             if slices or live is not None:  # else there is nothing to say yet
@@ -35,35 +37,19 @@ def controller(context: Context) -> Controller:
 
 async def _write(context: Context, wanted: Object, live: Object | None) -> None:
     if live is None:
-        try:
-            context.cache.note(ENDPOINTS, await context.client.create(ENDPOINTS, wanted))
-        except AlreadyExists:
-            return
+        with suppress(AlreadyExists):
+            await context.create(ENDPOINTS, wanted)
     elif (live.get("subsets") or []) != wanted["subsets"] or not labels_of(wanted).items() <= labels_of(live).items():
         patch = {"metadata": {"uid": uid_of(live), "labels": labels_of(wanted)}, "subsets": wanted["subsets"]}
         await context.patch(ENDPOINTS, live, patch)
 
 
-async def _remove(context: Context, live: Object | None) -> None:
-    if live is not None and labels_of(live).get(MANAGED_BY) == _US:
-        try:
-            await context.client.delete(ENDPOINTS, name_of(live), namespace_of(live), uid=uid_of(live))
-        except NotFound:
-            return
-
-
 def endpoints_of(service: Object, slices: Sequence[Object]) -> Object:
     """Returns one subset for each slice: every pod has ports of its own here."""
-    return {
-        "apiVersion": ENDPOINTS.api_version,
-        "kind": ENDPOINTS.kind,
-        "metadata": {
-            "name": name_of(service),
-            "namespace": namespace_of(service),
-            "labels": {**labels_of(service), MANAGED_BY: _US},
-        },
-        "subsets": [subset for each in sorted(slices, key=name_of) for subset in _subsets(each)],
-    }
+    labels = {**labels_of(service), MANAGED_BY: _US}
+    metadata = {"name": name_of(service), "namespace": namespace_of(service), "labels": labels}
+    subsets = [subset for each in sorted(slices, key=name_of) for subset in _subsets(each)]
+    return ENDPOINTS.typed({"metadata": metadata, "subsets": subsets})
 
 
 def _subsets(endpoint_slice: Object) -> Iterable[Object]:

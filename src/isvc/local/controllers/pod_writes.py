@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of, uid_of
+from isvc.kube.errors import ApiError
+from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import PODS, Resource
 from isvc.toolkit.context import Context
@@ -34,20 +34,18 @@ def pod_of(owner: Object, resource: Resource, template: Object) -> Object:
 
 async def create_pod(context: Context, owner: Object, pod: Object) -> Object:
     try:
-        made = await context.client.create(PODS, pod)
+        made = await context.create(PODS, pod)
     except ApiError as error:
         context.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error.message}")
         raise
-    context.cache.note(PODS, made)
     context.recorder.event(owner, "Normal", "SuccessfulCreate", f"Created pod: {name_of(made)}")
     return made
 
 
 async def delete_pod(context: Context, owner: Object, pod: Object) -> None:
     """Asks for a pod's end; one that is gone already is none of our business."""
-    try:
-        answer = await context.client.delete(PODS, name_of(pod), namespace_of(pod), uid=uid_of(pod))
-    except NotFound:
+    answer = await context.delete(PODS, pod)
+    if answer is None:
         return
     if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
         context.cache.note(PODS, answer)

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, REPLICA_SETS
-from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
+from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of
-from isvc.local.controllers.pods import is_active, is_ready, seconds_until_available
+from isvc.local.controllers.pods import is_active, is_available, is_ready, look_at_next_available
 from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, Result, Watch
 from isvc.toolkit.reads import Read
 
 
 def controller(context: Context) -> Controller:
-    def possible_sets(pod: Object) -> Iterable[Key]:
-        return possible_owners(context.cache, REPLICA_SETS, pod)
-
-    watches = [
-        Watch(REPLICA_SETS),
-        Watch(PODS, to=owner_of(REPLICA_SETS)),
-        Watch(PODS, to=possible_sets, when=is_orphan_now),
-    ]
+    watches = [Watch(REPLICA_SETS), *watch_adopted(context.cache, PODS, REPLICA_SETS)]
     reads = [Read(PODS, indexers=ORPHANS)]
     return Controller(
         "replicaset", ReplicaSets(context).reconcile, watches, workers=4, clock=context.clock, reads=reads
@@ -57,7 +50,7 @@ class ReplicaSets:
         await self._context.write_status(REPLICA_SETS, replica_set, status)
         if failure is not None:
             raise failure
-        return _next_look(replica_set, pods, now)
+        return look_at_next_available(pods, replica_set, now)
 
     def _pods(self, replica_set: Object) -> list[Object]:
         return self._cache.by_index(PODS, OWNER, uid_of(replica_set))
@@ -93,12 +86,11 @@ def first_to_go(pods: Sequence[Object]) -> list[Object]:
 
 def replica_set_status(replica_set: Object, pods: Sequence[Object], failure: ApiError | None, now: datetime) -> Object:
     wanted_labels = dig(replica_set, "spec", "template", "metadata", "labels") or {}
-    seconds = dig(replica_set, "spec", "minReadySeconds") or 0
     counts = {
         "replicas": len(pods),
         "fullyLabeledReplicas": sum(wanted_labels.items() <= labels_of(pod).items() for pod in pods),
         "readyReplicas": sum(is_ready(pod) for pod in pods),
-        "availableReplicas": sum(seconds_until_available(pod, seconds, now) == 0 for pod in pods),
+        "availableReplicas": sum(is_available(pod, replica_set, now) for pod in pods),
         "observedGeneration": generation_of(replica_set),
     }
     status: Object = {key: value for key, value in counts.items() if value or key == "replicas"}
@@ -115,9 +107,3 @@ def _replica_failure(before: Object, message: str, now: datetime) -> Object:
     since = before.get("lastTransitionTime") or timestamp(now)
     condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}
     return {**condition, "message": message, "lastTransitionTime": since}
-
-
-def _next_look(replica_set: Object, pods: Sequence[Object], now: datetime) -> Result | None:
-    seconds = dig(replica_set, "spec", "minReadySeconds") or 0
-    waits = [wait for pod in pods if (wait := seconds_until_available(pod, seconds, now))]
-    return Result(requeue_after=min(waits)) if waits else None

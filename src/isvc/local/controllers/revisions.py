@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, deep_copy, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
@@ -37,13 +36,9 @@ async def current_revision(context: Context, owner: Object, resource: Resource) 
     wanted = _revision(owner, resource, number=max((item["revision"] for item in known), default=0) + 1)
     live = next((item for item in known if name_of(item) == name_of(wanted)), None)
     if live is None:
-        try:
-            live = await context.client.create(CONTROLLER_REVISIONS, wanted)
-        except AlreadyExists:
-            live = await context.client.get(CONTROLLER_REVISIONS, name_of(wanted), namespace_of(owner))
-        context.cache.note(CONTROLLER_REVISIONS, live)
-    elif live is not known[-1]:  # a rollback
-        live = await context.patch(CONTROLLER_REVISIONS, live, {"revision": wanted["revision"]})
+        return await context.create_or_get(CONTROLLER_REVISIONS, wanted)
+    if live is not known[-1]:  # a rollback
+        return await context.patch(CONTROLLER_REVISIONS, live, {"revision": wanted["revision"]})
     return live
 
 
@@ -69,7 +64,4 @@ async def forget_revisions(context: Context, owner: Object, used: Collection[str
     limit = dig(owner, "spec", "revisionHistoryLimit")
     idle = [item for item in revisions(context, owner) if not {name_of(item), labels_of(item).get(HASH)} & set(used)]
     for item in idle[: max(0, len(idle) - (10 if limit is None else limit))]:
-        try:
-            await context.client.delete(CONTROLLER_REVISIONS, name_of(item), namespace_of(item), uid=uid_of(item))
-        except NotFound:
-            continue
+        await context.delete(CONTROLLER_REVISIONS, item)

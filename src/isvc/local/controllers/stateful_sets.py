@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -14,16 +15,15 @@ from isvc.kube.objects import (
     deep_copy,
     dig,
     generation_of,
-    is_being_deleted,
     labels_of,
     name_of,
     namespace_of,
     uid_of,
 )
 from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
-from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
+from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of
-from isvc.local.controllers.pods import has_ended, is_active, is_ready, seconds_until_available
+from isvc.local.controllers.pods import has_ended, is_active, is_available, is_ready, look_at_next_available
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions, template_of
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import ORPHANS
@@ -37,13 +37,9 @@ POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
 
 def controller(context: Context) -> Controller:
-    def possible_sets(pod: Object) -> Iterable[Key]:
-        return possible_owners(context.cache, STATEFUL_SETS, pod)
-
     watches = [
         Watch(STATEFUL_SETS),
-        Watch(PODS, to=owner_of(STATEFUL_SETS)),
-        Watch(PODS, to=possible_sets, when=is_orphan_now),
+        *watch_adopted(context.cache, PODS, STATEFUL_SETS),
         Watch(CONTROLLER_REVISIONS, to=owner_of(STATEFUL_SETS)),
     ]
     reads = [Read(PODS, indexers=ORPHANS)]
@@ -58,8 +54,8 @@ class StatefulSets:
         self._cache = context.cache
 
     async def reconcile(self, key: Key) -> Result | None:
-        stateful_set = self._cache.get(STATEFUL_SETS, key.name, key.namespace)
-        if stateful_set is None or is_being_deleted(stateful_set):
+        stateful_set = self._context.find(STATEFUL_SETS, key)
+        if stateful_set is None:
             return None
         await claim(self._context, PODS, STATEFUL_SETS.typed(stateful_set))
         update = await current_revision(self._context, stateful_set, STATEFUL_SETS)
@@ -78,9 +74,7 @@ class StatefulSets:
         await forget_revisions(
             self._context, stateful_set, used | {status["currentRevision"], status["updateRevision"]}
         )
-        seconds = dig(stateful_set, "spec", "minReadySeconds") or 0
-        waits = [wait for pod in pods.values() if (wait := seconds_until_available(pod, seconds, now))]
-        return Result(requeue_after=min(waits)) if waits else None
+        return look_at_next_available(pods.values(), stateful_set, now)
 
     def _pods(self, stateful_set: Object) -> dict[int, Object]:
         found = self._cache.by_index(PODS, OWNER, uid_of(stateful_set))
@@ -99,10 +93,8 @@ class StatefulSets:
                 continue
             words = f"create Claim {name_of(made)} Pod {name_of(stateful_set)}-{ordinal} success"
             self._context.recorder.event(stateful_set, "Normal", "SuccessfulCreate", words)
-        try:
+        with suppress(AlreadyExists):  # one that is still going, which the cache has lost sight of, or another's
             await create_pod(self._context, stateful_set, stateful_pod(stateful_set, ordinal, revision))
-        except AlreadyExists:  # one that is still going, which the cache has lost sight of, or another's
-            return
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +152,7 @@ def _partition(stateful_set: Object) -> int:
 
 
 def _is_available(stateful_set: Object, pod: Object, now: datetime) -> bool:
-    seconds = dig(stateful_set, "spec", "minReadySeconds") or 0
-    return is_active(pod) and seconds_until_available(pod, seconds, now) == 0
+    return is_active(pod) and is_available(pod, stateful_set, now)
 
 
 def stateful_set_status(
@@ -207,7 +198,7 @@ def stateful_pod(stateful_set: Object, ordinal: int, revision: Object) -> Object
     spec["hostname"] = name
     if service := dig(stateful_set, "spec", "serviceName"):
         spec["subdomain"] = service
-    claimed = {claim["metadata"]["name"]: name_of(claim) for claim in _templates(stateful_set)}
+    claimed = [name_of(template) for template in _templates(stateful_set)]
     others = [volume for volume in spec.get("volumes") or () if volume["name"] not in claimed]
     own = [
         {"name": volume, "persistentVolumeClaim": {"claimName": _claim_name(stateful_set, volume, ordinal)}}
@@ -227,8 +218,7 @@ def claims_of(stateful_set: Object, ordinal: int) -> list[Object]:
         metadata["name"] = _claim_name(stateful_set, metadata["name"], ordinal)
         metadata["namespace"] = namespace_of(stateful_set)
         metadata["labels"] = {**labels_of(claim), **labels}
-        kind = {"apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version, "kind": PERSISTENT_VOLUME_CLAIMS.kind}
-        claims.append({**kind, "metadata": metadata, "spec": claim["spec"]})
+        claims.append(PERSISTENT_VOLUME_CLAIMS.typed({"metadata": metadata, "spec": claim["spec"]}))
     return claims
 
 

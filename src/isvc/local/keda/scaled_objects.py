@@ -16,7 +16,7 @@ from typing import Final
 
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, labels_of, name_of, namespace_of
+from isvc.kube.objects import Key, Object, annotations_of, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
 from isvc.local.autoscaling.horizontal import TARGETS
 from isvc.local.autoscaling.replicas import CannotCompute
@@ -113,8 +113,8 @@ class ScaledObjects:
         raise CannotCompute(f"unable to get external metric {namespace}/{name}: no trigger has it")
 
     async def reconcile(self, key: Key) -> Result | None:
-        scaled = self._context.cache.get(SCALED_OBJECTS, key.name, key.namespace)
-        if scaled is None or is_being_deleted(scaled):
+        scaled = self._context.find(SCALED_OBJECTS, key)
+        if scaled is None:
             return None
         before = scaled.get("status") or {}
         report = _Report({name: before[name] for name in ("lastActiveTime", "originalReplicaCount") if name in before})
@@ -148,8 +148,8 @@ class ScaledObjects:
         metrics = hpa_metrics(scaled, routes)
         names = {kind: [name for metric in metrics if (name := dig(metric, *path))] for kind, path in _NAMES.items()}
         report.fields |= {kind: found for kind, found in names.items() if found}
-        owner = {"apiVersion": SCALED_OBJECTS.api_version, "kind": SCALED_OBJECTS.kind, **scaled}
-        scaler = await ensure(self._context, HORIZONTAL_POD_AUTOSCALERS, hpa_of(scaled, metrics), owner)
+        wanted, owner = hpa_of(scaled, metrics), SCALED_OBJECTS.typed(scaled)
+        scaler = await ensure(self._context, HORIZONTAL_POD_AUTOSCALERS, wanted, owner)
         report.fields["hpaName"] = name_of(scaler)
         active, failures = await self._activity(scaled)
         await self._follow(scaled, target, report, active=active, failures=failures)

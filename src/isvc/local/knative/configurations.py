@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from isvc.kube.conditions import Conditions, ConditionSet, find
+from isvc.kube.conditions import Conditions, ConditionSet, conditions_of, find
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import (
     Key,
     Object,
     dig,
     generation_of,
-    is_being_deleted,
     labels_of,
     name_of,
     namespace_of,
@@ -26,7 +25,6 @@ from isvc.local.knative.kinds import (
     SERVICE_UID,
 )
 from isvc.serving.names import child
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
@@ -36,11 +34,11 @@ TIMEOUT_SECONDS = 300
 
 def controller(context: Context) -> Controller:
     async def reconcile(key: Key) -> None:
-        configuration = context.cache.get(CONFIGURATIONS, key.name, key.namespace)
-        if configuration is None or is_being_deleted(configuration):
+        configuration = context.find(CONFIGURATIONS, key)
+        if configuration is None:
             return
         before = configuration.get("status") or {}
-        status = CONDITIONS.edit(before.get("conditions") or (), timestamp(context.clock.now()))
+        status = CONDITIONS.edit(conditions_of(configuration), context.timestamp())
         status.initialize()
         fields: Object = {"observedGeneration": generation_of(configuration)}
         if ready := before.get("latestReadyRevisionName"):
@@ -84,7 +82,7 @@ def revision_of(configuration: Object) -> Object:
 def _follow(status: Conditions, revision: Object, fields: Object) -> Object:
     """Returns what the newest Revision makes of the Configuration."""
     name = name_of(revision)
-    ready = find(dig(revision, "status", "conditions") or (), "Ready") or {}
+    ready = find(conditions_of(revision), "Ready") or {}
     match ready.get("status"):
         case "True":
             status.mark_true("Ready")

@@ -6,7 +6,6 @@ from typing import Final
 
 from isvc.kube.objects import Key
 from isvc.kube.resource import Resource
-from isvc.serving.thirdparty import KNATIVE_SERVICES
 
 _GROUP: Final = "serving.knative.dev"
 CONFIGURATIONS: Final = Resource(_GROUP, "v1", "configurations", "Configuration")
@@ -27,21 +26,3 @@ LOCAL_GATEWAY: Final = Key("istio-system", "knative-local-gateway")  # for names
 
 def deployment_name(revision: str) -> str:
     return f"{revision}-deployment"
-
-
-__all__ = [
-    "CONFIGURATION",
-    "CONFIGURATIONS",
-    "CONFIGURATION_GENERATION",
-    "CONFIGURATION_UID",
-    "KNATIVE_SERVICES",
-    "LOCAL_GATEWAY",
-    "REVISION",
-    "REVISIONS",
-    "REVISION_UID",
-    "ROUTE",
-    "ROUTES",
-    "SERVICE",
-    "SERVICE_UID",
-    "deployment_name",
-]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from isvc.kube.conditions import Conditions, ConditionSet, find
-from isvc.kube.objects import Key, Object, annotations_of, dig, generation_of, is_being_deleted, labels_of, name_of
+from isvc.kube.conditions import Conditions, ConditionSet, conditions_of, find
+from isvc.kube.objects import Key, Object, annotations_of, dig, generation_of, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.rollout import replicas_of
@@ -12,7 +12,6 @@ from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployme
 from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources
 from isvc.local.knative.scaling import scaling_of
 from isvc.local.knative.workload import deployment_of, service_of
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
 from isvc.toolkit.reads import Read
@@ -24,13 +23,13 @@ _DEPLOYING = "Deploying"
 def controller(context: Context) -> Controller:
     def revision_of(pod: Object) -> list[Key]:
         name = labels_of(pod).get(REVISION)
-        return [Key(pod["metadata"]["namespace"], name)] if name else []
+        return [Key(namespace_of(pod), name)] if name else []
 
     async def reconcile(key: Key) -> None:
-        revision = context.cache.get(REVISIONS, key.name, key.namespace)
-        if revision is None or is_being_deleted(revision):
+        revision = context.find(REVISIONS, key)
+        if revision is None:
             return
-        status = CONDITIONS.edit(dig(revision, "status", "conditions") or (), timestamp(context.clock.now()))
+        status = CONDITIONS.edit(conditions_of(revision), context.timestamp())
         status.initialize()
         fields: Object = {"observedGeneration": generation_of(revision)}
         try:
@@ -57,21 +56,16 @@ def controller(context: Context) -> Controller:
 
 async def _deployment(context: Context, revision: Object) -> Object:
     """Makes the Deployment with the replicas that the Revision starts with; later the autoscaler decides."""
-    live = context.cache.get(DEPLOYMENTS, deployment_name(name_of(revision)), revision["metadata"]["namespace"])
+    live = context.cache.get(DEPLOYMENTS, deployment_name(name_of(revision)), namespace_of(revision))
     if live is not None:
         return live
     scaling = scaling_of(context.cache, revision)
-    return await ensure(
-        context,
-        DEPLOYMENTS,
-        deployment_of(revision, max(scaling.initial, scaling.least)),
-        REVISIONS.typed(revision),
-    )
+    wanted = deployment_of(revision, max(scaling.initial, scaling.least))
+    return await ensure(context, DEPLOYMENTS, wanted, REVISIONS.typed(revision))
 
 
 def _pods(context: Context, revision: Object) -> list[Object]:
-    namespace, uid = revision["metadata"]["namespace"], revision["metadata"]["uid"]
-    return with_labels(context.cache, PODS, namespace, {REVISION_UID: uid})
+    return with_labels(context.cache, PODS, namespace_of(revision), {REVISION_UID: uid_of(revision)})
 
 
 def _follow(status: Conditions, revision: Object, deployment: Object, pods: list[Object]) -> Object:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from isvc.kube.conditions import ConditionSet
-from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.conditions import ConditionSet, conditions_of
+from isvc.kube.objects import Key, Object, dig, generation_of, name_of, namespace_of, uid_of
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.knative.kinds import CONFIGURATIONS, REVISIONS, ROUTES
 from isvc.local.knative.traffic import Addresses, Target, Unassigned, assign, http_routes
 from isvc.serving.http_routes import gateway_parent
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.toolkit.cache import OWNER
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
 
@@ -49,11 +47,11 @@ class Routes:
 
     async def reconcile(self, key: Key) -> None:
         cache = self._context.cache
-        route = cache.get(ROUTES, key.name, key.namespace)
-        if route is None or is_being_deleted(route):
+        route = self._context.find(ROUTES, key)
+        if route is None:
             return
         before = route.get("status") or {}
-        status = CONDITIONS.edit(before.get("conditions") or (), timestamp(self._context.clock.now()))
+        status = CONDITIONS.edit(conditions_of(route), self._context.timestamp())
         status.initialize()
         status.mark_true("CertificateProvisioned", "TLSNotEnabled", "autoTLS is not enabled")
         addresses = Addresses.of(route, self._port)
@@ -92,7 +90,4 @@ class Routes:
         names = {name_of(each) for each in wanted}
         for each in cache.by_index(HTTP_ROUTES, OWNER, uid_of(route)):
             if name_of(each) not in names:
-                try:
-                    await self._context.client.delete(HTTP_ROUTES, name_of(each), namespace, uid=uid_of(each))
-                except NotFound:
-                    continue
+                await self._context.delete(HTTP_ROUTES, each)

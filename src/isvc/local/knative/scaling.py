@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from isvc.kube.conditions import is_true
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of
+from isvc.kube.conditions import conditions_of, is_true
+from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from isvc.local.controllers.rollout import replicas_of
 from isvc.local.gateway.routes.rules import Target
@@ -60,10 +60,10 @@ class RevisionScalers:
 
     async def reconcile(self, key: Key) -> Result | None:
         cache = self._context.cache
-        revision = cache.get(REVISIONS, key.name, key.namespace)
+        revision = self._context.find(REVISIONS, key)
         deployment = cache.get(DEPLOYMENTS, deployment_name(key.name), key.namespace)
         line = self._activator.line(Target(key))
-        if revision is None or is_being_deleted(revision):
+        if revision is None:
             self._deciders.pop(key, None)
             return None
         if deployment is None or line is None or is_scaled_by_resources(revision):
@@ -79,7 +79,7 @@ class RevisionScalers:
             now,
             Pods(replicas, dig(deployment, "status", "readyReplicas") or 0),
             reachable=is_reachable(cache, revision),
-            initialized=is_true(dig(revision, "status", "conditions") or (), "Ready"),
+            initialized=is_true(conditions_of(revision), "Ready"),
         )
         if wanted != replicas:
             await self._context.patch(DEPLOYMENTS, deployment, {"spec": {"replicas": wanted}})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, Conditions, ConditionSet, find
+from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, Conditions, ConditionSet, conditions_of, find
 from isvc.kube.objects import (
     LAST_APPLIED,
     Key,
@@ -10,30 +10,28 @@ from isvc.kube.objects import (
     annotations_of,
     dig,
     generation_of,
-    is_being_deleted,
     labels_of,
     name_of,
     namespace_of,
     uid_of,
 )
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.knative.kinds import CONFIGURATIONS, KNATIVE_SERVICES, ROUTES, SERVICE, SERVICE_UID
-from isvc.toolkit.clock import timestamp
+from isvc.local.knative.kinds import CONFIGURATIONS, ROUTES, SERVICE, SERVICE_UID
+from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, owner_of
 
 CONDITIONS = ConditionSet(("ConfigurationsReady", "RoutesReady"))
-_NOT_COPIED = (LAST_APPLIED,)
 _LATEST: Object = {"latestRevision": True, "percent": 100}
 
 
 def controller(context: Context) -> Controller:
     async def reconcile(key: Key) -> None:
-        service = context.cache.get(KNATIVE_SERVICES, key.name, key.namespace)
-        if service is None or is_being_deleted(service):
+        service = context.find(KNATIVE_SERVICES, key)
+        if service is None:
             return
         owner = KNATIVE_SERVICES.typed(service)
-        status = CONDITIONS.edit(dig(service, "status", "conditions") or (), timestamp(context.clock.now()))
+        status = CONDITIONS.edit(conditions_of(service), context.timestamp())
         status.initialize()
         fields: Object = {}
         try:
@@ -71,14 +69,10 @@ def route_of(service: Object) -> Object:
 
 
 def _metadata(service: Object) -> Object:
-    annotations = {key: value for key, value in annotations_of(service).items() if key not in _NOT_COPIED}
+    annotations = {key: value for key, value in annotations_of(service).items() if key != LAST_APPLIED}
     labels = {**labels_of(service), SERVICE: name_of(service), SERVICE_UID: uid_of(service)}
-    return {
-        "name": name_of(service),
-        "namespace": namespace_of(service),
-        "labels": labels,
-        "annotations": annotations,
-    }
+    named = {"name": name_of(service), "namespace": namespace_of(service)}
+    return {**named, "labels": labels, "annotations": annotations}
 
 
 def _configuration_fields(status: Conditions, configuration: Object) -> Object:

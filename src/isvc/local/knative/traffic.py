@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from isvc.kube.conditions import find
+from isvc.kube.conditions import conditions_of, find
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.local.knative.kinds import ROUTE
 from isvc.local.knative.workload import PORT
@@ -63,13 +63,11 @@ def _latest_ready(name: str, configurations: Mapping[str, Object]) -> str | Unas
         return Unassigned("False", "ConfigurationMissing", f'Configuration "{name}" referenced in traffic not found.')
     if ready := dig(configuration, "status", "latestReadyRevisionName"):
         return str(ready)
-    condition = find(dig(configuration, "status", "conditions") or (), "Ready") or {}
+    condition = find(conditions_of(configuration), "Ready") or {}
     if condition.get("status") == "False":
-        words = f'Configuration "{name}" does not have any ready Revision.'
-        return Unassigned("False", "RevisionMissing", words)
-    return Unassigned(
-        "Unknown", "RevisionMissing", f'Configuration "{name}" is waiting for a Revision to become ready.'
-    )
+        return Unassigned("False", "RevisionMissing", f'Configuration "{name}" does not have any ready Revision.')
+    words = f'Configuration "{name}" is waiting for a Revision to become ready.'
+    return Unassigned("Unknown", "RevisionMissing", words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def test_the_same_refusal_of_a_pod_with_another_name_changes_nothing() -> None:
 def test_a_pod_is_available_some_time_after_it_is_ready_and_at_once_if_the_clock_was_set_back() -> None:
     def left(ready_since: datetime) -> float | None:
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": timestamp(ready_since)}
-        return seconds_until_available({"status": {"conditions": [ready]}}, 30, NOW)
+        return seconds_until_available({"status": {"conditions": [ready]}}, {"spec": {"minReadySeconds": 30}}, NOW)
 
     assert left(NOW - timedelta(seconds=10)) == 20
     assert left(NOW - timedelta(minutes=1)) == left(NOW + timedelta(days=1)) == 0

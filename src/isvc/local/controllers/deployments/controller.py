@@ -9,7 +9,7 @@ from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
-from isvc.local.controllers.adoption import claim, is_orphan_now, possible_owners
+from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.deployments.proportion import is_resized, resize
 from isvc.local.controllers.deployments.status import deployment_status, seconds_left
 from isvc.local.controllers.pods import is_active
@@ -36,9 +36,6 @@ _HISTORY = 10
 
 
 def controller(context: Context) -> Controller:
-    def possible_deployments(replica_set: Object) -> Iterable[Key]:
-        return possible_owners(context.cache, DEPLOYMENTS, replica_set)
-
     def deployment_of_lost_pod(pod: Object) -> Iterable[Key]:
         """Yields the Deployment of a pod that is gone: with strategy Recreate it waits for the last of its old pods."""
         replica_set = context.cache.get(
@@ -49,8 +46,7 @@ def controller(context: Context) -> Controller:
     watches = [
         Watch(DEPLOYMENTS),
         Watch(PODS, to=deployment_of_lost_pod, when=lambda before, after: after is None),
-        Watch(REPLICA_SETS, to=owner_of(DEPLOYMENTS)),
-        Watch(REPLICA_SETS, to=possible_deployments, when=is_orphan_now),
+        *watch_adopted(context.cache, REPLICA_SETS, DEPLOYMENTS),
     ]
     reads = [Read(REPLICA_SETS, indexers=ORPHANS)]
     return Controller(
@@ -69,7 +65,7 @@ class Deployments:
             return None
         created, revision = False, 0
         if not is_being_deleted(deployment):
-            await claim(self._context, REPLICA_SETS, {"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
+            await claim(self._context, REPLICA_SETS, DEPLOYMENTS.typed(deployment))
             created, revision = await self._progress(deployment)
         replica_sets = self._replica_sets(deployment)
         new = find_new(deployment, replica_sets)
@@ -123,16 +119,12 @@ class Deployments:
 
     async def _create(self, deployment: Object, old: Sequence[Object], limits: Limits) -> Object:
         revision = max((revision_of(item) for item in old), default=0) + 1
-        owner = controller_ref({"apiVersion": "apps/v1", "kind": "Deployment", **deployment})
+        owner = controller_ref(DEPLOYMENTS.typed(deployment))
         wanted = new_replica_set(deployment, limits, revision, owner)
         wanted["spec"]["replicas"] = new_size(limits, wanted, old)
-        try:
-            made = await self._context.client.create(REPLICA_SETS, wanted)
-        except AlreadyExists:
-            made = await self._context.client.get(REPLICA_SETS, name_of(wanted), namespace_of(wanted))
-            if not is_controlled_by(made, uid_of(deployment)):
-                raise
-        self._cache.note(REPLICA_SETS, made)
+        made = await self._context.create_or_get(REPLICA_SETS, wanted)
+        if not is_controlled_by(made, uid_of(deployment)):
+            raise AlreadyExists(f"ReplicaSet {name_of(made)} belongs to somebody else")
         if size := replicas_of(made):
             words = f"Scaled up replica set {name_of(made)} from 0 to {size}"
             self._context.recorder.event(deployment, "Normal", "ScalingReplicaSet", words)
@@ -168,7 +160,7 @@ class Deployments:
             return
         idle = [item for item in old if not replicas_of(item) and not self._has_pods(item)]
         for item in sorted(idle, key=revision_of)[: max(0, len(idle) - keep)]:
-            await self._context.client.delete(REPLICA_SETS, name_of(item), namespace_of(item), uid=uid_of(item))
+            await self._context.delete(REPLICA_SETS, item)
 
     def _has_pods(self, item: Object) -> bool:
         return any(is_active(pod) for pod in self._cache.by_index(PODS, OWNER, uid_of(item)))

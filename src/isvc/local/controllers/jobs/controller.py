@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from isvc.kube.conditions import find, is_true
-from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import JOBS, PODS
 from isvc.local.controllers.jobs.pods_wanted import Change, change, seconds_to_retry
@@ -21,7 +20,7 @@ from isvc.local.controllers.jobs.verdict import (
     verdict,
 )
 from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod
-from isvc.local.controllers.pods import is_active, is_ready
+from isvc.local.controllers.pods import is_active, is_ready, is_terminating
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
@@ -66,12 +65,7 @@ class Jobs:
             return None
         if left > 0:
             return Result(requeue_after=left)
-        try:
-            await self._context.client.delete(
-                JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation="Background"
-            )
-        except NotFound:
-            return None
+        await self._context.delete(JOBS, job, propagation="Background")
         return None
 
     async def _progress(self, job: Object) -> Result | None:
@@ -130,7 +124,7 @@ def _controller(pod: Object) -> tuple[str, str]:
 def job_status(job: Object, pods: Sequence[Object], counts: Tally, outcome: Verdict | None, now: datetime) -> Object:
     """Returns the status. A Job ends when its last pod has; until then an interim condition says how it will."""
     active = [pod for pod in pods if is_active(pod)]
-    going = sum(is_being_deleted(pod) and dig(pod, "status", "phase") not in ("Succeeded", "Failed") for pod in pods)
+    going = sum(map(is_terminating, pods))
     status: Object = {**counts.to_status(), "ready": sum(is_ready(pod) for pod in active), "terminating": going}
     if active:
         status["active"] = len(active)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from isvc.kube.conditions import is_true
-from isvc.kube.errors import AlreadyExists, ApiError, NotFound
+from isvc.kube.errors import AlreadyExists, ApiError
 from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CRON_JOBS, JOBS
@@ -32,11 +32,11 @@ class CronJobs:
         self._cache = context.cache
 
     async def reconcile(self, key: Key) -> Result | None:
-        cron_job = self._cache.get(CRON_JOBS, key.name, key.namespace)
-        if cron_job is None or is_being_deleted(cron_job):
+        cron_job = self._context.find(CRON_JOBS, key)
+        if cron_job is None:
             return None
         for job in past_history(cron_job, self._jobs(cron_job)):
-            await self._delete(job)
+            await self._context.delete(JOBS, job, propagation="Background")
         scheduled = dig(cron_job, "status", "lastScheduleTime")
         wait: float | None = None
         if not dig(cron_job, "spec", "suspend") and (schedule := self._schedule(cron_job)) is not None:
@@ -70,26 +70,17 @@ class CronJobs:
             self._context.recorder.event(cron_job, "Normal", "JobAlreadyActive", words)
             return False
         for job in active if policy == "Replace" else ():
-            await self._delete(job)
+            await self._context.delete(JOBS, job, propagation="Background")
         wanted = job_of(cron_job, due)
         try:
-            made = await self._context.client.create(JOBS, wanted)
+            made = await self._context.create(JOBS, wanted)
         except AlreadyExists:
             return True
         except ApiError as error:
             self._context.recorder.event(cron_job, "Warning", "FailedCreate", f"Error creating job: {error.message}")
             raise
-        self._cache.note(JOBS, made)
         self._context.recorder.event(cron_job, "Normal", "SuccessfulCreate", f"Created job {name_of(made)}")
         return True
-
-    async def _delete(self, job: Object) -> None:
-        try:
-            await self._context.client.delete(
-                JOBS, name_of(job), namespace_of(job), uid=uid_of(job), propagation="Background"
-            )
-        except NotFound:
-            return
 
 
 def due_time(cron_job: Object, schedule: Schedule, now: datetime) -> datetime | None:

@@ -11,7 +11,7 @@ from isvc.kube.objects import Object, deep_copy, dig, is_being_deleted, labels_o
 from isvc.kube.resource import JOBS
 from isvc.local.controllers.jobs.tally import FINALIZER, INDEX, Tally, has_failed, index_of, is_indexed
 from isvc.local.controllers.pod_writes import pod_of
-from isvc.local.controllers.pods import is_active
+from isvc.local.controllers.pods import is_active, is_terminating
 from isvc.local.controllers.replicasets import first_to_go
 from isvc.toolkit.clock import parse_timestamp
 
@@ -46,7 +46,7 @@ def _count_awaited(job: Object, pods: Sequence[Object]) -> int:
     """Counts pods on their way out whose end the Job waits for before it replaces them."""
     if dig(job, "spec", "podReplacementPolicy") != "Failed":
         return 0
-    return sum(is_being_deleted(pod) and dig(pod, "status", "phase") not in ("Succeeded", "Failed") for pod in pods)
+    return sum(map(is_terminating, pods))
 
 
 def _surplus_indexes(job: Object, active: Sequence[Object]) -> list[Object]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from isvc.kube.conditions import find
+from isvc.kube.conditions import FALSE, TRUE, conditions_of, stamp
 from isvc.kube.errors import AlreadyExists, NotFound
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.owners import is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, PODS
 from isvc.local.controllers.leader_worker_sets.pods import (
@@ -37,7 +37,6 @@ from isvc.local.controllers.rollout import replicas_of
 from isvc.local.node.programs.images import is_llm_server
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.cache import OWNER
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
 
@@ -65,8 +64,8 @@ class LeaderWorkerSets:
         self._cache = context.cache
 
     async def reconcile(self, key: Key) -> Result | None:
-        worker_set = self._cache.get(LEADER_WORKER_SETS, key.name, key.namespace)
-        if worker_set is None or is_being_deleted(worker_set):
+        worker_set = self._context.find(LEADER_WORKER_SETS, key)
+        if worker_set is None:
             return None
         if leads_alone(worker_set):
             await self._remove_groups(worker_set)
@@ -74,7 +73,7 @@ class LeaderWorkerSets:
         else:
             await self._remove_leaders(worker_set)
             counts = await self._run_groups(worker_set)
-        status = set_status(worker_set, counts, timestamp(self._context.clock.now()))
+        status = set_status(worker_set, counts, self._context.timestamp())
         await self._context.write_status(LEADER_WORKER_SETS, worker_set, status)
         is_pending = will_restart(worker_set, self._pods(worker_set))
         return Result(requeue_after=MIN_AGE.total_seconds()) if is_pending else None
@@ -82,10 +81,8 @@ class LeaderWorkerSets:
     async def _run_groups(self, worker_set: Object) -> Groups:
         step = next_step(worker_set, self._pods(worker_set), self._context.clock.now())
         for place in step.create:
-            try:
+            with suppress(AlreadyExists):  # one that is still going, which the cache has lost sight of, or another's
                 await create_pod(self._context, worker_set, group_pod(worker_set, place))
-            except AlreadyExists:  # one that is still going, which the cache has lost sight of, or another's
-                continue
         for pod in step.delete:
             await delete_pod(self._context, worker_set, pod)
         for leader in newly_complete(self._pods(worker_set)):
@@ -106,22 +103,16 @@ class LeaderWorkerSets:
         wanted = deployment_of(worker_set)
         live = self._cache.get(DEPLOYMENTS, name_of(worker_set), namespace_of(worker_set))
         if live is None:
-            try:
-                live = await self._context.client.create(DEPLOYMENTS, wanted)
-            except AlreadyExists:
-                live = await self._context.client.get(DEPLOYMENTS, name_of(worker_set), namespace_of(worker_set))
-            self._cache.note(DEPLOYMENTS, live)
+            live = await self._context.create_or_get(DEPLOYMENTS, wanted)
         elif is_outdated(live, worker_set):
             live = await self._context.patch(DEPLOYMENTS, live, wanted)
         status = live.get("status") or {}
         return Groups(replicas_of(worker_set), status.get("readyReplicas", 0), status.get("updatedReplicas", 0))
 
     async def _remove_leaders(self, worker_set: Object) -> None:
-        live = self._cache.get(DEPLOYMENTS, name_of(worker_set), namespace_of(worker_set))
-        if live is None or not is_controlled_by(live, uid_of(worker_set)) or is_being_deleted(live):
-            return
-        with suppress(NotFound):
-            await self._context.client.delete(DEPLOYMENTS, name_of(live), namespace_of(live), uid=uid_of(live))
+        live = self._context.find(DEPLOYMENTS, Key.of(worker_set))
+        if live is not None and is_controlled_by(live, uid_of(worker_set)):
+            await self._context.delete(DEPLOYMENTS, live)
 
 
 def set_status(worker_set: Object, counts: Groups, now: str) -> Object:
@@ -141,7 +132,5 @@ def set_status(worker_set: Object, counts: Groups, now: str) -> Object:
 
 
 def _condition(worker_set: Object, kind: str, holds: bool, reason: str, message: str, now: str) -> Object:
-    before = find(dig(worker_set, "status", "conditions") or (), kind) or {}
-    status = "True" if holds else "False"
-    since = before.get("lastTransitionTime", now) if before.get("status") == status else now
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    condition = {"type": kind, "status": TRUE if holds else FALSE, "reason": reason, "message": message}
+    return stamp(condition, conditions_of(worker_set), now)
