@@ -145,8 +145,7 @@ def read_options(call: Call) -> None:
         call.dry_run = True
     call.field_manager = query.get("fieldManager", "")
     if len(call.field_manager) > 128:
-        why = "Too long: may not be more than 128 bytes"
-        errors.append(FieldError("FieldValueTooLong", "fieldManager", why))
+        errors.append(FieldError("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
     if validation := query.get("fieldValidation"):
         if validation not in _VALIDATIONS:
             listed = ", ".join(f'"{each}"' for each in ("", *_VALIDATIONS))

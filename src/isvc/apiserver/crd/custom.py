@@ -9,7 +9,6 @@ from typing import Any
 
 import orjson
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.admission.caller import Caller
 from isvc.apiserver.crd.conversion import convert_by_webhook
 from isvc.apiserver.crd.defaults import apply_defaults
@@ -18,6 +17,7 @@ from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import Rules
 from isvc.apiserver.crd.validate import validate
 from isvc.apiserver.crd.values import whole_numbers
+from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.request import User
 from isvc.apiserver.resources.strategy import FieldError, Strategy
 from isvc.kube.builtin.shape import WrongType, shape_metadata
@@ -103,7 +103,7 @@ class Custom(Strategy):
         if not self._rules.exist:
             return []
         if any(error.reason in _BLOCKING for error in errors):
-            return [field_errors.invalid("<nil>", None, _UNCHECKED)]
+            return [invalid("<nil>", None, _UNCHECKED)]
         return self._rules.check(obj, old)
 
     async def convert(self, objects: list[Object], api_version: str) -> list[Object]:
@@ -139,7 +139,7 @@ def check_scale(obj: Object, scale: Object | None) -> list[FieldError]:
     if selector:
         value = dig(obj, *selector.lstrip(".").split("."))
         if value is not None and not isinstance(value, str):
-            errors.append(field_errors.invalid(selector, "", _wrong_type(selector, value, "string")))
+            errors.append(invalid(selector, "", _wrong_type(selector, value, "string")))
     return errors
 
 
@@ -148,11 +148,11 @@ def _check_number(obj: Object, path: str) -> list[FieldError]:
     if value is None:
         return []
     if isinstance(value, bool) or not isinstance(value, int):
-        return [field_errors.invalid(path, 0, _wrong_type(path, value, "int64"))]
+        return [invalid(path, 0, _wrong_type(path, value, "int64"))]
     if value < 0:
-        return [field_errors.invalid(path, value, "should be a non-negative integer")]
+        return [invalid(path, value, "should be a non-negative integer")]
     if value > _MOST:
-        return [field_errors.invalid(path, value, f"should be less than or equal to {_MOST}")]
+        return [invalid(path, value, f"should be less than or equal to {_MOST}")]
     return []
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.crd.acceptance import (
     APPROVAL,
@@ -16,6 +15,7 @@ from isvc.apiserver.crd.acceptance import (
     storage_versions,
 )
 from isvc.apiserver.crd.structure import check_structure
+from isvc.apiserver.field_errors import duplicate, forbidden, invalid, not_supported, required
 from isvc.apiserver.objects.names import dns_1035, subdomain
 from isvc.apiserver.request import User
 from isvc.apiserver.resources.strategy import FieldError
@@ -71,23 +71,23 @@ def _check(crd: Object, old: Object | None) -> Iterator[FieldError]:
     spec = crd["spec"]
     names, group = spec["names"], spec.get("group", "")
     if name_of(crd) != f"{names.get('plural')}.{group}":
-        yield field_errors.invalid("metadata.name", name_of(crd), 'must be spec.names.plural+"."+spec.group')
+        yield invalid("metadata.name", name_of(crd), 'must be spec.names.plural+"."+spec.group')
     yield from _check_approval(crd, group)
     if not group:
-        yield field_errors.required("spec.group")
+        yield required("spec.group")
     elif subdomain(group):
-        yield field_errors.invalid("spec.group", group, ",".join(subdomain(group)))
+        yield invalid("spec.group", group, ",".join(subdomain(group)))
     elif "." not in group:
-        yield field_errors.invalid("spec.group", group, "should be a domain with at least one dot")
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
     if not spec.get("scope"):
-        yield field_errors.required("spec.scope")
+        yield required("spec.scope")
     elif spec["scope"] not in ("Cluster", "Namespaced"):
-        yield field_errors.not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
+        yield not_supported("spec.scope", spec["scope"], ("Cluster", "Namespaced"))
     if spec.get("preserveUnknownFields"):
         words = (
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         )
-        yield field_errors.invalid("spec.preserveUnknownFields", True, words)
+        yield invalid("spec.preserveUnknownFields", True, words)
     yield from _check_names(names)
     yield from _check_versions(spec, old["spec"] if old else None)
     yield from _check_conversion(spec.get("conversion") or {})
@@ -100,27 +100,27 @@ def _check_approval(crd: Object, group: str) -> Iterator[FieldError]:
     path, words = f"metadata.annotations[{APPROVAL}]", f'protected groups must have approval annotation "{APPROVAL}"'
     if mark:
         words = f'{words} with either a URL or a reason starting with "unapproved", {_SEE}'
-        yield field_errors.invalid(path, mark, words)
+        yield invalid(path, mark, words)
     else:
-        yield field_errors.required(path, f"{words}, {_SEE}")
+        yield required(path, f"{words}, {_SEE}")
 
 
 def _check_names(names: Object) -> Iterator[FieldError]:
     for key in ("plural", "singular", "kind", "listKind"):
         value = str(names.get(key) or "")
         if not value:
-            yield field_errors.required(f"spec.names.{key}")
+            yield required(f"spec.names.{key}")
         elif key in ("plural", "singular") and dns_1035(value):
-            yield field_errors.invalid(f"spec.names.{key}", value, ",".join(dns_1035(value)))
+            yield invalid(f"spec.names.{key}", value, ",".join(dns_1035(value)))
         elif dns_1035(value.lower()):
             words = "may have mixed case, but should otherwise match: " + ",".join(dns_1035(value.lower()))
-            yield field_errors.invalid(f"spec.names.{key}", value, words)
+            yield invalid(f"spec.names.{key}", value, words)
     for key in ("shortNames", "categories"):
         for index, value in enumerate(names.get(key) or ()):
             if dns_1035(value):
-                yield field_errors.invalid(f"spec.names.{key}[{index}]", value, ",".join(dns_1035(value)))
+                yield invalid(f"spec.names.{key}[{index}]", value, ",".join(dns_1035(value)))
     if names.get("kind") and names.get("kind") == names.get("listKind"):
-        yield field_errors.invalid("spec.names.listKind", names["kind"], "kind and listKind may not be the same")
+        yield invalid("spec.names.listKind", names["kind"], "kind and listKind may not be the same")
 
 
 def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
@@ -131,9 +131,9 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
     for index, (version, schema) in enumerate(zip(versions, schemas, strict=True)):
         path = f"spec.versions[{index}]"
         if dns_1035(version.get("name", "")):
-            yield field_errors.invalid(f"{path}.name", version.get("name", ""), ",".join(dns_1035(version["name"])))
+            yield invalid(f"{path}.name", version.get("name", ""), ",".join(dns_1035(version["name"])))
         if schema is None:
-            yield field_errors.required(f"{path}.schema.openAPIV3Schema")
+            yield required(f"{path}.schema.openAPIV3Schema")
         elif known.get(version.get("name")) != version.get("schema") and not (shared and index):
             where = "spec.validation" if shared else f"{path}.schema"
             yield from check_structure(schema, f"{where}.openAPIV3Schema")
@@ -144,12 +144,11 @@ def _check_versions(spec: Object, old: Object | None) -> Iterator[FieldError]:
         yield from _check_selectable(version.get("selectableFields") or [], schema or {}, f"{outer}.selectableFields")
         if version.get("deprecationWarning") is not None and not version.get("deprecated"):
             words = "can only be set for deprecated versions"
-            yield field_errors.invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
+            yield invalid(f"{path}.deprecationWarning", version["deprecationWarning"], words)
     if len({each.get("name") for each in versions}) != len(versions):
-        yield field_errors.invalid("spec.versions", versions, "must contain unique version names")
+        yield invalid("spec.versions", versions, "must contain unique version names")
     if sum(bool(each.get("storage")) for each in versions) != 1:
-        words = "must have exactly one version marked as storage version"
-        yield field_errors.invalid("spec.versions", versions, words)
+        yield invalid("spec.versions", versions, "must have exactly one version marked as storage version")
 
 
 def _check_selectable(fields: list[Object], schema: Object, path: str) -> Iterator[FieldError]:
@@ -158,11 +157,11 @@ def _check_selectable(fields: list[Object], schema: Object, path: str) -> Iterat
     for index, field in enumerate(fields):
         where, json_path = f"{path}[{index}].jsonPath", str(field.get("jsonPath") or "")
         if not json_path:
-            yield field_errors.required(where)
+            yield required(where)
         elif json_path in seen:
-            yield field_errors.duplicate(where, json_path)
+            yield duplicate(where, json_path)
         elif problem := _unselectable(json_path, schema):
-            yield field_errors.invalid(where, json_path, problem)
+            yield invalid(where, json_path, problem)
         seen.add(json_path)
 
 
@@ -183,18 +182,17 @@ def _unselectable(json_path: str, schema: Object) -> str:
 def _check_column(column: Object, path: str) -> Iterator[FieldError]:
     kinds = ("boolean", "date", "integer", "number", "string")
     if not column.get("name"):
-        yield field_errors.required(f"{path}.name")
+        yield required(f"{path}.name")
     if not column.get("type"):
-        yield field_errors.required(f"{path}.type", f"must be one of {','.join(kinds)}")
+        yield required(f"{path}.type", f"must be one of {','.join(kinds)}")
     elif column["type"] not in kinds:
-        yield field_errors.invalid(f"{path}.type", column["type"], f"must be one of {','.join(kinds)}")
+        yield invalid(f"{path}.type", column["type"], f"must be one of {','.join(kinds)}")
     if column.get("format") and column["format"] not in _FORMATS:
-        yield field_errors.invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}")
+        yield invalid(f"{path}.format", column["format"], f"must be one of {','.join(_FORMATS)}")
     if not column.get("jsonPath"):
-        yield field_errors.required(f"{path}.JSONPath")
+        yield required(f"{path}.JSONPath")
     elif not column["jsonPath"].startswith("."):
-        words = "must be a simple json path starting with ."
-        yield field_errors.invalid(f"{path}.JSONPath", column["jsonPath"], words)
+        yield invalid(f"{path}.JSONPath", column["jsonPath"], "must be a simple json path starting with .")
 
 
 def _check_scale(scale: Object | None, path: str) -> Iterator[FieldError]:
@@ -203,33 +201,31 @@ def _check_scale(scale: Object | None, path: str) -> Iterator[FieldError]:
     for key, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
         value = str(scale.get(key) or "")
         if not value:
-            yield field_errors.required(f"{path}.{key}")
+            yield required(f"{path}.{key}")
         elif not value.startswith(root):
-            yield field_errors.invalid(f"{path}.{key}", value, f"should be a json path under {root[:-1]}")
+            yield invalid(f"{path}.{key}", value, f"should be a json path under {root[:-1]}")
 
 
 def _check_conversion(conversion: Object) -> Iterator[FieldError]:
     strategy, webhook = conversion.get("strategy") or "", conversion.get("webhook")
     if not strategy:
-        yield field_errors.required("spec.conversion.strategy")
+        yield required("spec.conversion.strategy")
     elif strategy not in ("None", "Webhook"):
-        yield field_errors.not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+        yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
     elif strategy == "None" and webhook:
         words = "should not be set when strategy is not set to Webhook"
         if webhook.get("clientConfig"):
-            yield field_errors.forbidden("spec.conversion.webhookClientConfig", words)
+            yield forbidden("spec.conversion.webhookClientConfig", words)
         if webhook.get("conversionReviewVersions"):
-            yield field_errors.forbidden("spec.conversion.conversionReviewVersions", words)
+            yield forbidden("spec.conversion.conversionReviewVersions", words)
     elif strategy == "Webhook":
         client = (webhook or {}).get("clientConfig")
         if client is None:
-            words = "required when strategy is set to Webhook"
-            yield field_errors.required("spec.conversion.webhookClientConfig", words)
+            yield required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook")
         elif ("url" in client) == ("service" in client):
-            words = "exactly one of url or service is required"
-            yield field_errors.required("spec.conversion.webhookClientConfig", words)
+            yield required("spec.conversion.webhookClientConfig", "exactly one of url or service is required")
         if not (webhook or {}).get("conversionReviewVersions"):
-            yield field_errors.required("spec.conversion.conversionReviewVersions")
+            yield required("spec.conversion.conversionReviewVersions")
 
 
 def _check_unchanged(new: Object, old: Object) -> Iterator[FieldError]:
@@ -239,7 +235,7 @@ def _check_unchanged(new: Object, old: Object) -> Iterator[FieldError]:
         if outer:
             after, before = after[outer], before[outer]
         if after.get(inner) != before.get(inner):
-            yield field_errors.invalid(f"spec.{path}", after.get(inner), "field is immutable")
+            yield invalid(f"spec.{path}", after.get(inner), "field is immutable")
     listed = {each.get("name") for each in new["spec"].get("versions") or ()}
     for index, name in enumerate((old.get("status") or {}).get("storedVersions") or ()):
         if name not in listed:
@@ -248,4 +244,4 @@ def _check_unchanged(new: Object, old: Object) -> Iterator[FieldError]:
                 f" until a storage migration ensures no data remains persisted in {name} and removes {name} from"
                 " status.storedVersions"
             )
-            yield field_errors.invalid(f"status.storedVersions[{index}]", name, words)
+            yield invalid(f"status.storedVersions[{index}]", name, words)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from isvc.apiserver import field_errors
+from isvc.apiserver.field_errors import duplicate, invalid, required
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.schemas import Schema
 
@@ -43,8 +43,7 @@ def _check_items(value: list[Any], schema: Schema, path: str) -> list[FieldError
         case "map":
             for index, item in enumerate(value):
                 if item is not None and not isinstance(item, dict):
-                    words = "must be an object for an array of list-type map"
-                    return [field_errors.invalid(f"{path}[{index}]", item, words)]
+                    return [invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")]
             keys = schema.get("x-kubernetes-list-map-keys") or ()
             return _duplicates(
                 [{key: item[key] for key in keys if key in item} if item else {} for item in value], path
@@ -63,7 +62,7 @@ def _duplicates(values: list[Any], path: str) -> list[FieldError]:
         key = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
-            errors.append(field_errors.duplicate(f"{path}[{index}]", value))
+            errors.append(duplicate(f"{path}[{index}]", value))
     return errors
 
 
@@ -71,9 +70,9 @@ def _check_embedded(value: dict[str, Any], path: str) -> list[FieldError]:
     errors = []
     for key in ("apiVersion", "kind"):
         if key not in value:
-            errors.append(field_errors.required(f"{path}.{key}"))
+            errors.append(required(f"{path}.{key}"))
         elif not isinstance(value[key], str):
-            errors.append(field_errors.invalid(f"{path}.{key}", value[key], "must be a string"))
+            errors.append(invalid(f"{path}.{key}", value[key], "must be a string"))
         elif not value[key]:
-            errors.append(field_errors.invalid(f"{path}.{key}", "", "must not be empty"))
+            errors.append(invalid(f"{path}.{key}", "", "must not be empty"))
     return errors

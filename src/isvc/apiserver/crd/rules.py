@@ -11,11 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.cel import CelError, Program, compile_expression, mentions_old
 from isvc.apiserver.crd.validate import counterpart
 from isvc.apiserver.crd.values import cel_value
-from isvc.apiserver.field_errors import OMITTED
+from isvc.apiserver.field_errors import OMITTED, duplicate, forbidden, invalid, required
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema
@@ -172,7 +171,7 @@ def _check_rule(
                 f"'{error}': call arguments did not match a supported operator, function or macro signature"
                 f" for rule: {_words(rule)}"
             )
-        return [field_errors.invalid(path or "<nil>", kind, words)]
+        return [invalid(path or "<nil>", kind, words)]
     if verdict is True:
         return []
     shown = OMITTED if kind in ("object", "array") else value
@@ -182,13 +181,13 @@ def _check_rule(
 def _complaint(path: str, value: Any, words: str, reason: str | None) -> FieldError:
     match reason:
         case "FieldValueForbidden":
-            return field_errors.forbidden(path, words)
+            return forbidden(path, words)
         case "FieldValueRequired":
-            return field_errors.required(path, words)
+            return required(path, words)
         case "FieldValueDuplicate":
-            return field_errors.duplicate(path, value)
+            return duplicate(path, value)
         case _:
-            return field_errors.invalid(path, value, words)
+            return invalid(path, value, words)
 
 
 def _path(path: str, rule: Object) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.cel import CelError
 from isvc.apiserver.crd.prune import prune
 from isvc.apiserver.crd.rules import source_of
 from isvc.apiserver.crd.schema_types import SchemaTypes
 from isvc.apiserver.crd.validate import validate
-from isvc.apiserver.field_errors import Struct
+from isvc.apiserver.field_errors import Struct, forbidden, invalid, not_supported, required
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import deep_copy
 from isvc.kube.patterns import problem_with
@@ -33,13 +32,13 @@ def _check(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
     yield from _check_type(schema, path, level)
     for word in _UNSUPPORTED:
         if word in schema:
-            yield field_errors.forbidden(f"{path}.{word}", f"{word} is not supported")
+            yield forbidden(f"{path}.{word}", f"{word} is not supported")
     if schema.get("uniqueItems"):
         words = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield field_errors.forbidden(f"{path}.uniqueItems", words)
+        yield forbidden(f"{path}.uniqueItems", words)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         inner = f"{path}.x-kubernetes-preserve-unknown-fields"
-        yield field_errors.invalid(inner, False, "must be true or undefined")
+        yield invalid(inner, False, "must be true or undefined")
     yield from _check_list_kind(schema, path)
     if "x-kubernetes-validations" in schema:
         yield from _check_rules(schema, path, is_root=level == "root")
@@ -54,14 +53,13 @@ def _check(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
 def _check_inside(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
     items, others = schema.get("items"), schema.get("additionalProperties")
     if isinstance(items, list):
-        yield field_errors.forbidden(f"{path}.items", "items must be a schema object and not an array")
+        yield forbidden(f"{path}.items", "items must be a schema object and not an array")
     elif isinstance(items, dict):
         yield from _check(items, f"{path}.items", "items")
     if others is not None and level == "root":
-        yield field_errors.forbidden(f"{path}.additionalProperties", "must not be used at the root")
+        yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
     if others and schema.get("properties"):
-        words = "additionalProperties and properties are mutual exclusive"
-        yield field_errors.forbidden(f"{path}.additionalProperties", words)
+        yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
     if isinstance(others, dict):
         yield from _check(others, f"{path}.additionalProperties", "field")
     for key, inner in (schema.get("properties") or {}).items():
@@ -76,27 +74,24 @@ def _check_type(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
         words = "must be object if x-kubernetes-embedded-resource is true"
-        yield (
-            field_errors.invalid(f"{path}.type", kind, words) if kind else field_errors.required(f"{path}.type", words)
-        )
+        yield (invalid(f"{path}.type", kind, words) if kind else required(f"{path}.type", words))
     elif schema.get("x-kubernetes-embedded-resource") and not (free or schema.get("properties")):
         words = (
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         )
-        yield field_errors.required(f"{path}.properties", words)
+        yield required(f"{path}.properties", words)
     elif not kind and not free:
-        yield field_errors.required(f"{path}.type", _NEEDS_TYPE[level])
+        yield required(f"{path}.type", _NEEDS_TYPE[level])
     if kind == "array" and schema.get("items") is None:
-        yield field_errors.required(f"{path}.items", "must be specified")
+        yield required(f"{path}.items", "must be specified")
     if level == "root" and kind and kind != "object":
-        yield field_errors.invalid(f"{path}.type", kind, "must be object at the root")
+        yield invalid(f"{path}.type", kind, "must be object at the root")
     if kind and kind not in ("array", "boolean", "integer", "number", "object", "string"):
         if kind == "null":
-            words = "type cannot be set to null, use nullable as an alternative"
-            yield field_errors.forbidden(f"{path}.type", words)
+            yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
         else:
             supported = ("array", "boolean", "integer", "number", "object", "string")
-            yield field_errors.not_supported(f"{path}.type", kind, supported)
+            yield not_supported(f"{path}.type", kind, supported)
 
 
 def _check_default(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
@@ -105,7 +100,7 @@ def _check_default(value: Any, schema: Schema, path: str) -> Iterator[FieldError
     copied = deep_copy({"default": value})
     prune(copied, {"type": "object", "properties": {"default": schema}}, unknown)
     if unknown:
-        yield field_errors.invalid(path, value, "must not have unknown fields")
+        yield invalid(path, value, "must not have unknown fields")
     for error in validate(value, schema):
         inner = error.field if error.field.startswith("<") else f"{path}.{error.field}" if error.field else path
         yield error._replace(field=inner)
@@ -130,7 +125,7 @@ def _check_condition(schema: Schema, path: str) -> Iterator[FieldError]:
         if schema.get(word):
             verb = "undefined" if word in ("additionalProperties", "default") else "empty"
             verb = "false" if word == "nullable" else verb
-            yield field_errors.forbidden(f"{path}.{word}", f"must be {verb} to be structural")
+            yield forbidden(f"{path}.{word}", f"must be {verb} to be structural")
     for key, inner in (schema.get("properties") or {}).items():
         yield from _check_condition(inner, f"{path}.properties[{key}]")
     if isinstance(schema.get("items"), dict):
@@ -140,27 +135,25 @@ def _check_condition(schema: Schema, path: str) -> Iterator[FieldError]:
 
 def _check_metadata(schema: Schema, path: str) -> Iterator[FieldError]:
     if schema.get("type") != "object":
-        yield field_errors.invalid(f"{path}.type", schema.get("type") or "", "must be object")
+        yield invalid(f"{path}.type", schema.get("type") or "", "must be object")
     if set(schema.get("properties") or ()) - {"name", "generateName"}:
         words = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        yield field_errors.forbidden(path, words)
+        yield forbidden(path, words)
 
 
 def _check_list_kind(schema: Schema, path: str) -> Iterator[FieldError]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
     if kind is not None and kind not in ("atomic", "set", "map"):
-        yield field_errors.not_supported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "set", "map"))
+        yield not_supported(f"{path}.x-kubernetes-list-type", kind, ("atomic", "set", "map"))
     if kind is not None and schema.get("type") != "array":
-        words = "must be array if x-kubernetes-list-type is specified"
-        yield field_errors.invalid(f"{path}.type", schema.get("type") or "", words)
+        yield invalid(f"{path}.type", schema.get("type") or "", "must be array if x-kubernetes-list-type is specified")
     if keys and kind != "map":
         words, where = "must be map if x-kubernetes-list-map-keys is non-empty", f"{path}.x-kubernetes-list-type"
-        yield field_errors.invalid(where, kind, words) if kind else field_errors.required(where, words)
+        yield invalid(where, kind, words) if kind else required(where, words)
     if kind != "map":
         return
     if not keys:
-        words = "must not be empty if x-kubernetes-list-type is map"
-        yield field_errors.required(f"{path}.x-kubernetes-list-map-keys", words)
+        yield required(f"{path}.x-kubernetes-list-map-keys", "must not be empty if x-kubernetes-list-type is map")
     item = schema.get("items") or {}
     if not isinstance(item, dict):
         return
@@ -168,13 +161,12 @@ def _check_list_kind(schema: Schema, path: str) -> Iterator[FieldError]:
     for key in keys or ():
         inner = f"{path}.items.properties[{key}]"
         if key not in properties:
-            words = "entries must all be names of item properties"
-            yield field_errors.invalid(f"{path}.x-kubernetes-list-map-keys", keys, words)
+            yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, "entries must all be names of item properties")
         elif key not in (item.get("required") or ()) and "default" not in properties[key]:
             words = (
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
             )
-            yield field_errors.required(f"{inner}.default", words)
+            yield required(f"{inner}.default", words)
 
 
 def _check_rules(schema: Schema, path: str, *, is_root: bool) -> Iterator[FieldError]:
@@ -184,26 +176,25 @@ def _check_rules(schema: Schema, path: str, *, is_root: bool) -> Iterator[FieldE
     for index, rule in enumerate(rules):
         inner = f"{path}.x-kubernetes-validations[{index}]"
         if not str(rule.get("rule") or "").strip():
-            yield field_errors.required(f"{inner}.rule", "rule is not specified")
+            yield required(f"{inner}.rule", "rule is not specified")
             continue
         if "\n" in str(rule.get("message") or "").strip():
-            yield field_errors.invalid(f"{inner}.message", rule["message"], "must not contain line breaks")
+            yield invalid(f"{inner}.message", rule["message"], "must not contain line breaks")
         try:
             result = types.result(source_of(rule))
         except CelError as error:
-            yield field_errors.invalid(f"{inner}.rule", _rule_struct(rule), f"compilation failed: {error}")
+            yield invalid(f"{inner}.rule", _rule_struct(rule), f"compilation failed: {error}")
         else:
             if result not in ("BOOL", "DYN"):
-                words = "cel expression must evaluate to a bool"
-                yield field_errors.invalid(f"{inner}.rule", _rule_struct(rule), words)
+                yield invalid(f"{inner}.rule", _rule_struct(rule), "cel expression must evaluate to a bool")
         if rule.get("messageExpression"):
             try:
                 if types.result(rule["messageExpression"]) not in ("STRING", "DYN"):
                     words = "messageExpression must evaluate to a string"
-                    yield field_errors.invalid(f"{inner}.messageExpression", _rule_struct(rule), words)
+                    yield invalid(f"{inner}.messageExpression", _rule_struct(rule), words)
             except CelError as error:
                 words = f"messageExpression compilation failed: {error}"
-                yield field_errors.invalid(f"{inner}.messageExpression", _rule_struct(rule), words)
+                yield invalid(f"{inner}.messageExpression", _rule_struct(rule), words)
 
 
 def _rule_struct(rule: dict[str, Any]) -> Struct:
@@ -220,5 +211,4 @@ def _rule_struct(rule: dict[str, Any]) -> Struct:
 def _check_pattern(pattern: str, path: str) -> Iterator[FieldError]:
     problem = problem_with(pattern)
     if problem:
-        words = f"must be a valid regular expression, but isn't: {problem}"
-        yield field_errors.invalid(f"{path}.pattern", pattern, words)
+        yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {problem}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.crd.formats import is_well_formed
+from isvc.apiserver.field_errors import invalid, not_supported, quote, required, text, too_long, too_many, type_invalid
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.patterns import matches
 from isvc.kube.schemas import Schema
@@ -47,7 +47,7 @@ def _check(value: Any, schema: Schema, path: str, errors: list[FieldError], old:
             case dict():
                 passed += _check_map(value, schema, path, errors, old)
     if schema.get("enum") and not any(type(value) is type(e) and value == e for e in schema["enum"]):
-        errors.append(field_errors.not_supported(path, value, schema["enum"]))
+        errors.append(not_supported(path, value, schema["enum"]))
     return passed + (4 if len(errors) == before else 0)
 
 
@@ -66,8 +66,7 @@ def _check_type(value: Any, schema: Schema, path: str, errors: list[FieldError])
 
 
 def _wrong_type(path: str, expected: str, value: str) -> FieldError:
-    words = f"{path} in body must be of type {expected}: {field_errors.quote(value)}"
-    return field_errors.type_invalid(path, value, words)
+    return type_invalid(path, value, f"{path} in body must be of type {expected}: {quote(value)}")
 
 
 def _json_type(value: Any) -> str:
@@ -142,42 +141,36 @@ def _failures(value: Any, schema: Schema, path: str) -> tuple[list[FieldError], 
 
 
 def _combination(path: str, words: str) -> FieldError:
-    return field_errors.invalid(_NO_FIELD, "", f"{field_errors.quote(path)} {words}")
+    return invalid(_NO_FIELD, "", f"{quote(path)} {words}")
 
 
 def _check_text(value: str, schema: Schema, path: str, errors: list[FieldError]) -> None:
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is not None and len(value) > longest:
-        errors.append(field_errors.too_long(path, longest))
+        errors.append(too_long(path, longest))
     elif shortest is not None and len(value) < shortest:
-        errors.append(field_errors.invalid(path, value, f"{path} in body should be at least {shortest} chars long"))
+        errors.append(invalid(path, value, f"{path} in body should be at least {shortest} chars long"))
     elif pattern and not matches(pattern, value):
-        errors.append(field_errors.invalid(path, value, f"{path} in body should match '{pattern}'"))
+        errors.append(invalid(path, value, f"{path} in body should match '{pattern}'"))
     name = schema.get("format")
     if name and schema.get("type") == "string" and not is_well_formed(value, name):
-        words = f"{path} in body must be of type {name}: {field_errors.quote(value)}"
-        errors.append(field_errors.type_invalid(path, value, words))
+        errors.append(type_invalid(path, value, f"{path} in body must be of type {name}: {quote(value)}"))
 
 
 def _check_number(value: float, schema: Schema, path: str, errors: list[FieldError]) -> None:
     multiple, least, most = schema.get("multipleOf"), schema.get("minimum"), schema.get("maximum")
     if multiple is not None and value % multiple:
-        words = f"{path} in body should be a multiple of {field_errors.text(multiple)}"
-        errors.append(field_errors.invalid(path, value, words))
+        errors.append(invalid(path, value, f"{path} in body should be a multiple of {text(multiple)}"))
     if least is not None:
         exclusive = bool(schema.get("exclusiveMinimum"))
         if value < least or (exclusive and value == least):
             words = "greater than" if exclusive else "greater than or equal to"
-            errors.append(
-                field_errors.invalid(path, value, f"{path} in body should be {words} {field_errors.text(least)}")
-            )
+            errors.append(invalid(path, value, f"{path} in body should be {words} {text(least)}"))
     if most is not None:
         exclusive = bool(schema.get("exclusiveMaximum"))
         if value > most or (exclusive and value == most):
             words = "less than" if exclusive else "less than or equal to"
-            errors.append(
-                field_errors.invalid(path, value, f"{path} in body should be {words} {field_errors.text(most)}")
-            )
+            errors.append(invalid(path, value, f"{path} in body should be {words} {text(most)}"))
 
 
 def _check_list(value: list[Any], schema: Schema, path: str, errors: list[FieldError], old: Any) -> int:
@@ -188,11 +181,11 @@ def _check_list(value: list[Any], schema: Schema, path: str, errors: list[FieldE
             passed += _check(item, items, f"{path}[{index}]", errors, before)
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
-        errors.append(field_errors.invalid(path, len(value), f"{path} in body should have at least {least} items"))
+        errors.append(invalid(path, len(value), f"{path} in body should have at least {least} items"))
     if most is not None and len(value) > most:
-        errors.append(field_errors.too_many(path, len(value), most))
+        errors.append(too_many(path, len(value), most))
     if schema.get("uniqueItems") and any(value[i] in value[:i] for i in range(len(value))):
-        errors.append(field_errors.invalid(path, "", f"{path} in body shouldn't contain duplicates"))
+        errors.append(invalid(path, "", f"{path} in body shouldn't contain duplicates"))
     return passed
 
 
@@ -200,15 +193,14 @@ def _check_map(value: dict[str, Any], schema: Schema, path: str, errors: list[Fi
     passed = 0
     least, most = schema.get("minProperties"), schema.get("maxProperties")
     if least is not None and len(value) < least:
-        words = f"{path} in body should have at least {least} properties"
-        errors.append(field_errors.invalid(path, len(value), words))
+        errors.append(invalid(path, len(value), f"{path} in body should have at least {least} properties"))
     if most is not None and len(value) > most:
-        errors.append(field_errors.too_many(path, len(value), most))
+        errors.append(too_many(path, len(value), most))
     for key, inner in _known_fields(value, schema):
         before = old.get(key, _NEW) if isinstance(old, dict) else _NEW
         passed += _check(value[key], inner, f"{path}.{key}" if path else key, errors, before)
     missing = [key for key in schema.get("required") or () if key not in value]
-    errors.extend(field_errors.required(f"{path}.{key}" if path else key) for key in missing)
+    errors.extend(required(f"{path}.{key}" if path else key) for key in missing)
     return passed
 
 

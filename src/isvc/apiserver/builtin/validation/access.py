@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, check_name, one_of
-from isvc.apiserver.field_errors import Struct, invalid, required
+from isvc.apiserver.field_errors import Struct, invalid, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object
 from isvc.wire.x509.check import signing_request_problem
@@ -22,20 +21,19 @@ def role(obj: Object) -> Errors:
     for index, rule in enumerate(obj.get("rules") or ()):
         path = f"rules[{index}]"
         if not rule.get("verbs"):
-            yield field_errors.required(f"{path}.verbs", "verbs must contain at least one value")
+            yield required(f"{path}.verbs", "verbs must contain at least one value")
         urls = rule.get("nonResourceURLs")
         if urls:
             if namespaced:
-                words = "namespaced rules cannot apply to non-resource URLs"
-                yield field_errors.invalid(f"{path}.nonResourceURLs", urls, words)
+                yield invalid(f"{path}.nonResourceURLs", urls, "namespaced rules cannot apply to non-resource URLs")
             elif rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
                 words = "rules cannot apply to both regular resources and non-resource URLs"
-                yield field_errors.invalid(f"{path}.nonResourceURLs", urls, words)
+                yield invalid(f"{path}.nonResourceURLs", urls, words)
             continue
         if not rule.get("apiGroups"):
-            yield field_errors.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+            yield required(f"{path}.apiGroups", "resource rules must supply at least one api group")
         if not rule.get("resources"):
-            yield field_errors.required(f"{path}.resources", "resource rules must supply at least one resource")
+            yield required(f"{path}.resources", "resource rules must supply at least one resource")
 
 
 def role_binding(obj: Object) -> Errors:
@@ -44,7 +42,7 @@ def role_binding(obj: Object) -> Errors:
     kinds = ("Role", "ClusterRole") if obj["kind"] == "RoleBinding" else ("ClusterRole",)
     yield from one_of("roleRef.kind", reference.get("kind"), kinds)
     if not reference.get("name"):
-        yield field_errors.required("roleRef.name")
+        yield required("roleRef.name")
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(f"subjects[{index}]", subject, obj["kind"] == "RoleBinding")
 
@@ -52,25 +50,25 @@ def role_binding(obj: Object) -> Errors:
 def _subject(path: str, subject: Object, in_namespace: bool) -> Errors:
     kind, name = subject.get("kind"), subject.get("name") or ""
     if not name:
-        yield field_errors.required(f"{path}.name")
+        yield required(f"{path}.name")
     if kind == "ServiceAccount":
         if name:
             yield from check_name(f"{path}.name", name, names.subdomain)
         if subject.get("apiGroup"):
-            yield field_errors.not_supported(f"{path}.apiGroup", subject["apiGroup"], ("",))
+            yield not_supported(f"{path}.apiGroup", subject["apiGroup"], ("",))
         if not in_namespace and not subject.get("namespace"):
-            yield field_errors.required(f"{path}.namespace")
+            yield required(f"{path}.namespace")
     elif kind in ("User", "Group"):
         yield from one_of(f"{path}.apiGroup", subject.get("apiGroup"), (_RBAC,))
     else:
-        yield field_errors.not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"))
+        yield not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"))
 
 
 def role_binding_update(new: Object, old: Object) -> Errors:
     if new["roleRef"] != old["roleRef"]:
         reference = new["roleRef"]
         shown = Struct(APIGroup=reference.get("apiGroup"), Kind=reference.get("kind"), Name=reference.get("name"))
-        yield field_errors.invalid("roleRef", shown, "cannot change roleRef")
+        yield invalid("roleRef", shown, "cannot change roleRef")
 
 
 def request(obj: Object) -> Errors:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from isvc.apiserver import field_errors
+from isvc.apiserver.field_errors import forbidden, invalid, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
@@ -24,18 +24,26 @@ _PERCENT_WORDS = (
 def check_name(path: str, value: str, rule: Callable[[str], list[str]]) -> Errors:
     """Checks that a name has a certain shape."""
     for words in rule(value):
-        yield field_errors.invalid(path, value, words)
+        yield invalid(path, value, words)
+
+
+def required_name(path: str, value: str, rule: Callable[[str], list[str]]) -> Errors:
+    """Checks that a name is there, and has a certain shape."""
+    if value:
+        yield from check_name(path, value, rule)
+    else:
+        yield required(path)
 
 
 def one_of(path: str, value: Any, supported: Iterable[str]) -> Errors:
     supported = tuple(supported)
     if value not in supported:
-        yield field_errors.not_supported(path, value, supported)
+        yield not_supported(path, value, supported)
 
 
 def not_negative(path: str, value: int | None) -> Errors:
     if value is not None and value < 0:
-        yield field_errors.invalid(path, value, "must be greater than or equal to 0")
+        yield invalid(path, value, "must be greater than or equal to 0")
 
 
 def port(path: str, value: Any) -> Errors:
@@ -43,7 +51,7 @@ def port(path: str, value: Any) -> Errors:
     if isinstance(value, str):
         yield from check_name(path, value, names.port_name)
     elif names.port_number(value or 0):
-        yield field_errors.invalid(path, value or 0, names.port_number(value or 0)[0])
+        yield invalid(path, value or 0, names.port_number(value or 0)[0])
 
 
 def labels(path: str, values: Object | None) -> Errors:
@@ -63,14 +71,12 @@ def selector(path: str, spec: Object | None) -> Errors:
         operator, values = each.get("operator"), each.get("values")
         if operator in ("In", "NotIn"):
             if not values:
-                words = "must be specified when `operator` is 'In' or 'NotIn'"
-                yield field_errors.required(f"{inner}.values", words)
+                yield required(f"{inner}.values", "must be specified when `operator` is 'In' or 'NotIn'")
         elif operator in ("Exists", "DoesNotExist"):
             if values:
-                words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                yield field_errors.forbidden(f"{inner}.values", words)
+                yield forbidden(f"{inner}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
         else:
-            yield field_errors.invalid(f"{inner}.operator", operator or "", "not a valid selector operator")
+            yield invalid(f"{inner}.operator", operator or "", "not a valid selector operator")
         if not is_label_key(each.get("key") or ""):
             yield from check_name(f"{inner}.key", each.get("key") or "", names.qualified_name)
 
@@ -86,24 +92,24 @@ def selects(spec: Object, values: Object) -> bool | None:
 def count_or_percent(path: str, value: Any) -> Errors:
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
-            yield field_errors.invalid(path, value, _PERCENT_WORDS)
+            yield invalid(path, value, _PERCENT_WORDS)
     else:
         yield from not_negative(path, value)
 
 
 def at_most_all(path: str, value: Any) -> Errors:
     if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
-        yield field_errors.invalid(path, value, "must not be greater than 100%")
+        yield invalid(path, value, "must not be greater than 100%")
 
 
 def address(path: str, value: str) -> Errors:
     try:
         ipaddress.ip_address(value)
     except ValueError:
-        yield field_errors.invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+        yield invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 
 def check_unchanged(path: str, new: Any, old: Any) -> Errors:
     """Checks that a field is as it was."""
     if new != old:
-        yield field_errors.invalid(path, new, "field is immutable")
+        yield invalid(path, new, "field is immutable")

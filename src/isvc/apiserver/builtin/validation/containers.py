@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from isvc.apiserver import field_errors
-from isvc.apiserver.builtin.validation.checks import Errors, check_name, not_negative, one_of, port
+from isvc.apiserver.builtin.validation.checks import Errors, check_name, not_negative, one_of, port, required_name
+from isvc.apiserver.field_errors import duplicate, forbidden, invalid, not_found, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object
 from isvc.kube.quantity import Quantity
@@ -29,27 +29,24 @@ def containers(path: str, found: Iterable[Object], volumes: Collection[str], tak
     for index, each in enumerate(found):
         inner = f"{path}[{index}]"
         name = each.get("name") or ""
-        if not name:
-            yield field_errors.required(f"{inner}.name")
-        else:
-            yield from check_name(f"{inner}.name", name, names.dns_label)
+        yield from required_name(f"{inner}.name", name, names.dns_label)
         if name and name in taken:
-            yield field_errors.duplicate(f"{inner}.name", name)
+            yield duplicate(f"{inner}.name", name)
         taken.add(name)
         yield from container(inner, each, volumes)
         if init and each.get("restartPolicy") != "Always":
             for kind in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if kind in each:
                     words = "may not be set for init containers without restartPolicy=Always"
-                    yield field_errors.forbidden(f"{inner}.{kind}", words)
+                    yield forbidden(f"{inner}.{kind}", words)
 
 
 def container(path: str, spec: Object, volumes: Collection[str]) -> Errors:
     image = spec.get("image") or ""
     if not image:
-        yield field_errors.required(f"{path}.image")
+        yield required(f"{path}.image")
     elif image != image.strip():
-        yield field_errors.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
+        yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
     policies = ("File", "FallbackToLogsOnError")
     yield from one_of(f"{path}.terminationMessagePolicy", spec.get("terminationMessagePolicy"), policies)
     yield from _ports(f"{path}.ports", spec.get("ports") or ())
@@ -75,12 +72,12 @@ def _ports(path: str, found: Iterable[Object]) -> Errors:
         if name:
             problems = names.port_name(name)
             if problems:
-                yield field_errors.invalid(f"{inner}.name", name, problems[0])
+                yield invalid(f"{inner}.name", name, problems[0])
             elif name in seen:
-                yield field_errors.duplicate(f"{inner}.name", name)
+                yield duplicate(f"{inner}.name", name)
             seen.add(name)
         if not each.get("containerPort"):
-            yield field_errors.required(f"{inner}.containerPort")
+            yield required(f"{inner}.containerPort")
         else:
             yield from port(f"{inner}.containerPort", each["containerPort"])
         if each.get("hostPort"):
@@ -92,10 +89,10 @@ def _variables(path: str, found: Iterable[Object]) -> Errors:
     for index, each in enumerate(found):
         inner, name = f"{path}[{index}]", each.get("name") or ""
         if not name:
-            yield field_errors.required(f"{inner}.name")
+            yield required(f"{inner}.name")
         elif names.environment_name(name):
             words = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-            yield field_errors.invalid(f"{inner}.name", name, words)
+            yield invalid(f"{inner}.name", name, words)
         if "valueFrom" in each:
             yield from _value_from(f"{inner}.valueFrom", each["valueFrom"], bool(each.get("value")))
 
@@ -104,46 +101,39 @@ def _value_from(path: str, source: Object, has_value: bool) -> Errors:
     given = [each for each in _SOURCES if each in source]
     if not given:
         words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        yield field_errors.invalid(path, "", words)
+        yield invalid(path, "", words)
     elif has_value:
-        yield field_errors.invalid(path, "", "may not be specified when `value` is not empty")
+        yield invalid(path, "", "may not be specified when `value` is not empty")
     elif len(given) > 1:
-        yield field_errors.invalid(path, "", "may not have more than one field specified at a time")
+        yield invalid(path, "", "may not have more than one field specified at a time")
     if "fieldRef" in source:
         field = source["fieldRef"].get("fieldPath") or ""
         if not field:
-            yield field_errors.required(f"{path}.fieldRef.fieldPath")
+            yield required(f"{path}.fieldRef.fieldPath")
         elif field not in _FIELDS and not field.startswith(("metadata.labels['", "metadata.annotations['")):
             words = f"error converting fieldPath: field label not supported: {field}"
-            yield field_errors.invalid(f"{path}.fieldRef.fieldPath", field, words)
+            yield invalid(f"{path}.fieldRef.fieldPath", field, words)
     if "resourceFieldRef" in source:
         resource = source["resourceFieldRef"].get("resource") or ""
         if not resource:
-            yield field_errors.required(f"{path}.resourceFieldRef.resource")
+            yield required(f"{path}.resourceFieldRef.resource")
         elif resource not in _RESOURCE_FIELDS and "hugepages-" not in resource:
-            yield field_errors.not_supported(f"{path}.resourceFieldRef.resource", resource, _RESOURCE_FIELDS)
+            yield not_supported(f"{path}.resourceFieldRef.resource", resource, _RESOURCE_FIELDS)
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if kind in source:
             yield from check_name(f"{path}.{kind}.name", source[kind].get("name") or "", names.subdomain)
             key = source[kind].get("key") or ""
-            if not key:
-                yield field_errors.required(f"{path}.{kind}.key")
-            else:
-                yield from check_name(f"{path}.{kind}.key", key, names.config_key)
+            yield from required_name(f"{path}.{kind}.key", key, names.config_key)
 
 
 def _variable_sources(path: str, found: Iterable[Object]) -> Errors:
     for index, each in enumerate(found):
         given = [kind for kind in ("configMapRef", "secretRef") if kind in each]
         if not given:
-            yield field_errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+            yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         for kind in given:
             name = each[kind].get("name") or ""
-            inner = f"{path}[{index}].{kind}.name"
-            if not name:
-                yield field_errors.required(inner)
-            else:
-                yield from check_name(inner, name, names.subdomain)
+            yield from required_name(f"{path}[{index}].{kind}.name", name, names.subdomain)
 
 
 def _mounts(path: str, found: Iterable[Object], volumes: Collection[str]) -> Errors:
@@ -151,16 +141,16 @@ def _mounts(path: str, found: Iterable[Object], volumes: Collection[str]) -> Err
     for index, each in enumerate(found):
         inner, name, where = f"{path}[{index}]", each.get("name") or "", each.get("mountPath") or ""
         if not name:
-            yield field_errors.required(f"{inner}.name")
+            yield required(f"{inner}.name")
         if name not in volumes:
-            yield field_errors.not_found(f"{inner}.name", name)
+            yield not_found(f"{inner}.name", name)
         if not where:
-            yield field_errors.required(f"{inner}.mountPath")
+            yield required(f"{inner}.mountPath")
         elif where in seen:
-            yield field_errors.invalid(f"{inner}.mountPath", where, "must be unique")
+            yield invalid(f"{inner}.mountPath", where, "must be unique")
         seen.add(where)
         if ".." in (each.get("subPath") or "").split("/"):
-            yield field_errors.invalid(f"{inner}.subPath", each["subPath"], "must not contain '..'")
+            yield invalid(f"{inner}.subPath", each["subPath"], "must not contain '..'")
 
 
 def probe(path: str, spec: Object, *, only_one: bool) -> Errors:
@@ -168,18 +158,18 @@ def probe(path: str, spec: Object, *, only_one: bool) -> Errors:
     for key in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
         yield from not_negative(f"{path}.{key}", spec.get(key))
     if only_one and spec.get("successThreshold", 1) != 1:
-        yield field_errors.invalid(f"{path}.successThreshold", spec["successThreshold"], "must be 1")
+        yield invalid(f"{path}.successThreshold", spec["successThreshold"], "must be 1")
 
 
 def _handler(path: str, spec: Object) -> Errors:
     given = [each for each in _HANDLERS if each in spec]
     if not given and "sleep" not in spec:
-        yield field_errors.required(path, "must specify a handler type")
+        yield required(path, "must specify a handler type")
     for extra in given[1:]:
-        yield field_errors.forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
+        yield forbidden(f"{path}.{extra}", "may not specify more than 1 handler type")
     for kind in given[:1]:
         if kind == "exec" and not spec["exec"].get("command"):
-            yield field_errors.required(f"{path}.exec.command")
+            yield required(f"{path}.exec.command")
         if kind != "exec":
             yield from port(f"{path}.{kind}.port", spec[kind].get("port"))
         if kind == "httpGet":
@@ -192,10 +182,10 @@ def resources(path: str, spec: Object) -> Errors:
         for name, amount in sorted(amounts.items()):
             inner = f"{path}.{kind}[{name}]"
             if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
-                yield field_errors.invalid(inner, name, "must be a standard resource type or fully qualified")
-                yield field_errors.invalid(inner, name, "must be a standard resource for containers")
+                yield invalid(inner, name, "must be a standard resource type or fully qualified")
+                yield invalid(inner, name, "must be a standard resource for containers")
             if Quantity.parse(amount).nanos < 0:
-                yield field_errors.invalid(inner, amount, "must be greater than or equal to 0")
+                yield invalid(inner, amount, "must be greater than or equal to 0")
             if kind == "requests":
                 yield from _within_limit(path, name, amount, limits)
 
@@ -207,18 +197,16 @@ def _within_limit(path: str, name: str, amount: str, limits: Object) -> Errors:
             words = f"must be equal to {name} limit of {limit}"
         else:
             words = f"must be less than or equal to {name} limit of {limit}"
-        yield field_errors.invalid(f"{path}.requests", amount, words)
+        yield invalid(f"{path}.requests", amount, words)
     elif limit is not None and "/" in name and Quantity.parse(amount) != Quantity.parse(limit):
-        yield field_errors.invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}")
+        yield invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}")
     elif limit is None and "/" in name:
-        words = "Limit must be set for non overcommitable resources"
-        yield field_errors.required(f"{path}.limits", words)
+        yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
 
 
 def _security(path: str, spec: Object) -> Errors:
     for key in ("runAsUser", "runAsGroup"):
         if spec.get(key) is not None and not 0 <= spec[key] < 2**31:
-            yield field_errors.invalid(f"{path}.{key}", spec[key], "must be between 0 and 2147483647, inclusive")
+            yield invalid(f"{path}.{key}", spec[key], "must be between 0 and 2147483647, inclusive")
     if spec.get("privileged") and spec.get("allowPrivilegeEscalation") is False:
-        words = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield field_errors.invalid(path, spec, words)
+        yield invalid(path, spec, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")

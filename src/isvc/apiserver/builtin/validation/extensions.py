@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, one_of, selector
 from isvc.apiserver.cel import CelError, compile_expression
 from isvc.apiserver.field_errors import invalid, required
@@ -70,25 +69,24 @@ def _webhook(path: str, hook: Object) -> Errors:
     if not problems and len(name.split(".")) < 3:
         problems = ["should be a domain with at least three segments separated by dots"]
     for words in problems:
-        yield field_errors.invalid(f"{path}.name", name, words)
+        yield invalid(f"{path}.name", name, words)
     versions = hook.get("admissionReviewVersions")
     if not versions:
-        yield field_errors.required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1")
+        yield required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1")
     elif not {"v1", "v1beta1"} & set(versions):
-        words = "must include at least one of v1, v1beta1"
-        yield field_errors.invalid(f"{path}.admissionReviewVersions", versions, words)
+        yield invalid(f"{path}.admissionReviewVersions", versions, "must include at least one of v1, v1beta1")
     for index, rule in enumerate(hook.get("rules") or ()):
         yield from _rule(f"{path}.rules[{index}]", rule)
     yield from one_of(f"{path}.failurePolicy", hook["failurePolicy"], ("Fail", "Ignore"))
     yield from one_of(f"{path}.matchPolicy", hook["matchPolicy"], ("Equivalent", "Exact"))
     effects = hook.get("sideEffects")
     if effects is None:
-        yield field_errors.required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun")
+        yield required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun")
     else:
         yield from one_of(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun"))
     if not 1 <= hook["timeoutSeconds"] <= 30:
         words = "the timeout value must be between 1 and 30 seconds"
-        yield field_errors.invalid(f"{path}.timeoutSeconds", hook["timeoutSeconds"], words)
+        yield invalid(f"{path}.timeoutSeconds", hook["timeoutSeconds"], words)
     for key in ("namespaceSelector", "objectSelector"):
         yield from selector(f"{path}.{key}", hook.get(key))
     yield from _client(f"{path}.clientConfig", hook["clientConfig"])
@@ -97,37 +95,37 @@ def _webhook(path: str, hook: Object) -> Errors:
             compile_expression(condition.get("expression") or "")
         except CelError as error:
             inner = f"{path}.matchConditions[{index}].expression"
-            yield field_errors.invalid(inner, condition.get("expression"), f"compilation failed: {error}")
+            yield invalid(inner, condition.get("expression"), f"compilation failed: {error}")
 
 
 def _client(path: str, client: Object) -> Errors:
     if ("url" in client) == ("service" in client):
-        yield field_errors.required(path, "exactly one of url or service is required")
+        yield required(path, "exactly one of url or service is required")
     elif "url" in client:
         scheme = urlsplit(client["url"]).scheme
         if scheme != "https":
             words = "'https' is the only allowed URL scheme; desired format: https://host[/path]"
-            yield field_errors.invalid(f"{path}.url", scheme, words)
+            yield invalid(f"{path}.url", scheme, words)
     else:
         for key in ("name", "namespace"):
             if not client["service"].get(key):
-                yield field_errors.required(f"{path}.service.{key}", f"service {key} is required")
+                yield required(f"{path}.service.{key}", f"service {key} is required")
 
 
 def _rule(path: str, rule: Object) -> Errors:
     for key, words in _ONLY.items():
         values = rule.get(key)
         if not values:
-            yield field_errors.required(f"{path}.{key}")
+            yield required(f"{path}.{key}")
         elif "*" in values and len(values) > 1:
-            yield field_errors.invalid(f"{path}.{key}", values, f"if '*' is present, must not specify other {words}")
+            yield invalid(f"{path}.{key}", values, f"if '*' is present, must not specify other {words}")
         elif key == "operations":
             for index, each in enumerate(values):
                 yield from one_of(f"{path}.operations[{index}]", each, _OPERATIONS)
     resources = rule.get("resources")
     if not resources:
-        yield field_errors.required(f"{path}.resources")
+        yield required(f"{path}.resources")
     elif "*" in resources and any("/" not in each for each in resources if each != "*"):
         words = "if '*' is present, must not specify other resources without subresources"
-        yield field_errors.invalid(f"{path}.resources", resources, words)
+        yield invalid(f"{path}.resources", resources, words)
     yield from one_of(f"{path}.scope", rule["scope"], ("*", "Cluster", "Namespaced"))

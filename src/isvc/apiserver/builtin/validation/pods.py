@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.prepare import quality_of_service
-from isvc.apiserver.builtin.validation.checks import Errors, check_name, labels, one_of
+from isvc.apiserver.builtin.validation.checks import Errors, check_name, labels, one_of, required_name
 from isvc.apiserver.builtin.validation.containers import containers
+from isvc.apiserver.field_errors import duplicate, forbidden, invalid, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, dig
 
@@ -37,7 +37,7 @@ def pod_spec(path: str, spec: Object) -> Errors:
     known = {each.get("name") for index, each in enumerate(spec.get("volumes") or ()) if str(index) not in faulty}
     taken: set[str] = set()
     if not spec.get("containers"):
-        yield field_errors.required(f"{path}.containers")
+        yield required(f"{path}.containers")
     yield from containers(f"{path}.containers", spec.get("containers") or (), known, taken, init=False)
     yield from containers(f"{path}.initContainers", spec.get("initContainers") or (), known, taken, init=True)
     yield from one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
@@ -45,8 +45,7 @@ def pod_spec(path: str, spec: Object) -> Errors:
     yield from labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
-        words = "must be between 1 and 2147483647, inclusive"
-        yield field_errors.invalid(f"{path}.activeDeadlineSeconds", deadline, words)
+        yield invalid(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
     for key, rule in (
         ("serviceAccountName", names.subdomain),
         ("nodeName", names.subdomain),
@@ -65,15 +64,12 @@ def _volumes(path: str, found: Iterable[Object]) -> Errors:
         inner, name = f"{path}[{index}]", each.get("name") or ""
         kinds = [key for key in each if key != "name"]
         words = "may not specify more than 1 volume type"
-        complaints = [field_errors.forbidden(f"{inner}.{extra}", words) for extra in kinds[1:]]
+        complaints = [forbidden(f"{inner}.{extra}", words) for extra in kinds[1:]]
         if not complaints and kinds:
             complaints += _source(f"{inner}.{kinds[0]}", kinds[0], each[kinds[0]])
-        if not name:
-            yield field_errors.required(f"{inner}.name")
-        else:
-            yield from check_name(f"{inner}.name", name, names.dns_label)
+        yield from required_name(f"{inner}.name", name, names.dns_label)
         if name in seen and not complaints:
-            yield field_errors.duplicate(f"{inner}.name", name)
+            yield duplicate(f"{inner}.name", name)
         seen.add(name)
         yield from complaints
 
@@ -81,19 +77,19 @@ def _volumes(path: str, found: Iterable[Object]) -> Errors:
 def _source(path: str, kind: str, source: Object) -> Errors:
     needed = {"secret": "secretName", "configMap": "name", "persistentVolumeClaim": "claimName", "csi": "driver"}
     if kind in needed and not source.get(needed[kind]):
-        yield field_errors.required(f"{path}.{needed[kind]}")
+        yield required(f"{path}.{needed[kind]}")
     if kind == "image" and not source.get("reference") and path.startswith("spec.volumes["):  # templates may lack it
-        yield field_errors.required(f"{path}.reference")
+        yield required(f"{path}.reference")
     if kind == "hostPath":
         where = source.get("path") or ""
         if not where:
-            yield field_errors.required(f"{path}.path")
+            yield required(f"{path}.path")
         elif ".." in where.split("/"):
-            yield field_errors.invalid(f"{path}.path", where, "must not contain '..'")
+            yield invalid(f"{path}.path", where, "must not contain '..'")
     if kind == "nfs":
         for key in ("server", "path"):
             if not source.get(key):
-                yield field_errors.required(f"{path}.{key}")
+                yield required(f"{path}.{key}")
 
 
 def _tolerations(path: str, found: Iterable[Object]) -> Errors:
@@ -101,15 +97,14 @@ def _tolerations(path: str, found: Iterable[Object]) -> Errors:
         inner, operator = f"{path}[{index}]", each.get("operator")
         if not each.get("key") and operator != "Exists":
             words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            yield field_errors.invalid(f"{inner}.operator", operator or "", words)
+            yield invalid(f"{inner}.operator", operator or "", words)
         if "tolerationSeconds" in each and each.get("effect") != "NoExecute":
             words = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            yield field_errors.invalid(f"{inner}.effect", each.get("effect") or "", words)
+            yield invalid(f"{inner}.effect", each.get("effect") or "", words)
         if operator == "Exists" and each.get("value"):
-            words = "value must be empty when `operator` is 'Exists'"
-            yield field_errors.invalid(f"{inner}.operator", each["value"], words)
+            yield invalid(f"{inner}.operator", each["value"], "value must be empty when `operator` is 'Exists'")
         elif operator not in (None, "", "Equal", "Exists"):
-            yield field_errors.not_supported(f"{inner}.operator", operator, ("Equal", "Exists"))
+            yield not_supported(f"{inner}.operator", operator, ("Equal", "Exists"))
         if each.get("effect"):
             yield from one_of(f"{inner}.effect", each["effect"], _EFFECTS)
 
@@ -118,9 +113,9 @@ def _spread(path: str, found: Iterable[Object]) -> Errors:
     for index, each in enumerate(found):
         inner = f"{path}[{index}]"
         if each.get("maxSkew", 0) <= 0:
-            yield field_errors.invalid(f"{inner}.maxSkew", each.get("maxSkew", 0), "must be greater than zero")
+            yield invalid(f"{inner}.maxSkew", each.get("maxSkew", 0), "must be greater than zero")
         if not each.get("topologyKey"):
-            yield field_errors.required(f"{inner}.topologyKey", "can not be empty")
+            yield required(f"{inner}.topologyKey", "can not be empty")
         choices = ("DoNotSchedule", "ScheduleAnyway")
         yield from one_of(f"{inner}.whenUnsatisfiable", each.get("whenUnsatisfiable"), choices)
 
@@ -129,37 +124,36 @@ def pod_update(new: Object, old: Object) -> Errors:
     after, before = new["spec"], old["spec"]
     for key in ("containers", "initContainers"):
         if len(after.get(key) or ()) != len(before.get(key) or ()):
-            yield field_errors.forbidden(f"spec.{key}", "pod updates may not add or remove containers")
+            yield forbidden(f"spec.{key}", "pod updates may not add or remove containers")
             return
     was, now = before.get("activeDeadlineSeconds"), after.get("activeDeadlineSeconds")
     if was is not None and now is None:
-        words = "must not update from a positive integer to nil value"
-        yield field_errors.invalid("spec.activeDeadlineSeconds", None, words)
+        yield invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value")
     elif was is not None and now > was:
-        yield field_errors.invalid("spec.activeDeadlineSeconds", now, "must be less than or equal to previous value")
+        yield invalid("spec.activeDeadlineSeconds", now, "must be less than or equal to previous value")
         return
     kept = [each for each in before.get("tolerations") or () if each not in (after.get("tolerations") or ())]
     if _comparable(after) != _comparable(before) or kept:
-        yield field_errors.forbidden("spec", _UPDATE_WORDS)
+        yield forbidden("spec", _UPDATE_WORDS)
 
 
 def pod_resize(new: Object, old: Object) -> Errors:
     """Lets only cpu and memory of containers that run change, and the pod stay of its quality."""
     quality = quality_of_service(new["spec"])
     if quality != (dig(old, "status", "qosClass") or quality_of_service(old["spec"])):
-        yield field_errors.invalid("spec", quality, "Pod QOS Class may not change as a result of resizing")
+        yield invalid("spec", quality, "Pod QOS Class may not change as a result of resizing")
     for index, (after, before) in enumerate(zip(new["spec"]["containers"], old["spec"]["containers"], strict=False)):
         for part in ("limits", "requests"):
             wanted, had = dig(after, "resources", part) or {}, dig(before, "resources", part) or {}
             path = f"spec.containers[{index}].resources.{part}"
             if had.keys() - wanted.keys():
-                yield field_errors.forbidden(path, f"resource {part} cannot be removed")
+                yield forbidden(path, f"resource {part} cannot be removed")
             if any(wanted.get(name) != had.get(name) for name in wanted if name not in ("cpu", "memory")):
-                yield field_errors.forbidden("spec", "only cpu and memory resources are mutable")
+                yield forbidden("spec", "only cpu and memory resources are mutable")
     pairs = zip(new["spec"].get("initContainers") or (), old["spec"].get("initContainers") or (), strict=False)
     for after, before in pairs:
         if before.get("restartPolicy") != "Always" and after != before:
-            yield field_errors.forbidden("spec", "resources for non-sidecar init containers are immutable")
+            yield forbidden("spec", "resources for non-sidecar init containers are immutable")
 
 
 def ephemeral_containers_update(new: Object, old: Object) -> Errors:
@@ -169,9 +163,9 @@ def ephemeral_containers_update(new: Object, old: Object) -> Errors:
         path = "spec.ephemeralContainers"
         name = before.get("name")
         if name not in after:
-            yield field_errors.forbidden(path, f'existing ephemeral containers "{name}" may not be removed')
+            yield forbidden(path, f'existing ephemeral containers "{name}" may not be removed')
         elif after[name] != before:
-            yield field_errors.forbidden(path, f'existing ephemeral containers "{name}" may not be changed')
+            yield forbidden(path, f'existing ephemeral containers "{name}" may not be changed')
 
 
 def _comparable(spec: Object) -> Object:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-from isvc.apiserver import field_errors
-from isvc.apiserver.builtin.validation.checks import Errors, address, check_name, check_unchanged, labels, one_of, port
+from isvc.apiserver.builtin.validation.checks import (
+    Errors,
+    address,
+    check_name,
+    check_unchanged,
+    labels,
+    one_of,
+    port,
+    required_name,
+)
 from isvc.apiserver.builtin.validation.containers import PROTOCOLS
-from isvc.apiserver.field_errors import Struct
+from isvc.apiserver.field_errors import Struct, duplicate, forbidden, invalid, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
@@ -21,7 +29,7 @@ def service(obj: Object) -> Errors:
     kind, headless = spec["type"], spec.get("clusterIP") == "None"
     ports = spec.get("ports") or []
     if not ports and not headless and kind != "ExternalName":
-        yield field_errors.required("spec.ports")
+        yield required("spec.ports")
     yield from one_of("spec.type", kind, _TYPES)
     yield from _ports(ports, kind)
     yield from labels("spec.selector", spec.get("selector"))
@@ -29,20 +37,19 @@ def service(obj: Object) -> Errors:
     if kind == "ExternalName":
         for field in ("ipFamilies", "ipFamilyPolicy"):
             if spec.get(field):
-                yield field_errors.forbidden(f"spec.{field}", "may not be set for ExternalName services")
+                yield forbidden(f"spec.{field}", "may not be set for ExternalName services")
         name = spec.get("externalName") or ""
         if not name:
-            yield field_errors.required("spec.externalName")
+            yield required("spec.externalName")
         else:
             yield from check_name("spec.externalName", name.removesuffix("."), names.subdomain)
     elif headless and kind in ("NodePort", "LoadBalancer"):
-        words = f"may not be set to 'None' for {kind} services"
-        yield field_errors.invalid("spec.clusterIPs[0]", "None", words)
+        yield invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
     elif spec.get("clusterIP") and not headless:
         yield from address("spec.clusterIPs[0]", spec["clusterIP"])
     if spec.get("externalTrafficPolicy") and kind == "ClusterIP" and not spec.get("externalIPs"):
         words = "may only be set for externally-accessible services"
-        yield field_errors.invalid("spec.externalTrafficPolicy", spec["externalTrafficPolicy"], words)
+        yield invalid("spec.externalTrafficPolicy", spec["externalTrafficPolicy"], words)
 
 
 def _ports(ports: list[Object], kind: str) -> Errors:
@@ -52,11 +59,11 @@ def _ports(ports: list[Object], kind: str) -> Errors:
     for index, each in enumerate(ports):
         path, name = f"spec.ports[{index}]", each.get("name") or ""
         if len(ports) > 1 and not name:
-            yield field_errors.required(f"{path}.name")
+            yield required(f"{path}.name")
         elif name:
             yield from check_name(f"{path}.name", name, names.dns_label)
             if name in seen_names:
-                yield field_errors.duplicate(f"{path}.name", name)
+                yield duplicate(f"{path}.name", name)
             seen_names.add(name)
         yield from port(f"{path}.port", each.get("port"))
         yield from one_of(f"{path}.protocol", each.get("protocol"), PROTOCOLS)
@@ -64,14 +71,14 @@ def _ports(ports: list[Object], kind: str) -> Errors:
         if isinstance(target, str):
             problems = names.port_name(target)
             if problems:
-                yield field_errors.invalid(f"{path}.targetPort", target, problems[0])
+                yield invalid(f"{path}.targetPort", target, problems[0])
         else:
             yield from port(f"{path}.targetPort", target)
         if each.get("nodePort") and kind == "ClusterIP":
-            yield field_errors.forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'")
+            yield forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'")
         key = (each.get("protocol"), each.get("port"))
         if key in seen:
-            duplicates.append(field_errors.duplicate(path, _internal(each)))
+            duplicates.append(duplicate(path, _internal(each)))
         seen.add(key)
     yield from duplicates
 
@@ -88,13 +95,13 @@ def service_update(new: Object, old: Object) -> Errors:
         return
     was, now = before.get("clusterIPs") or [], after.get("clusterIPs") or []
     if was and now and was[0] != now[0]:
-        yield field_errors.invalid("spec.clusterIPs[0]", now, "may not change once set")
+        yield invalid("spec.clusterIPs[0]", now, "may not change once set")
 
 
 def ingress(obj: Object) -> Errors:
     spec = obj["spec"]
     if not spec.get("defaultBackend") and not spec.get("rules"):
-        yield field_errors.invalid("spec", None, "either `defaultBackend` or `rules` must be specified")
+        yield invalid("spec", None, "either `defaultBackend` or `rules` must be specified")
     if "defaultBackend" in spec:
         yield from _backend("spec.defaultBackend", spec["defaultBackend"])
     for index, rule in enumerate(spec.get("rules") or ()):
@@ -113,7 +120,7 @@ def _host(path: str, host: str) -> Errors:
     except ValueError:
         pass
     else:
-        yield field_errors.invalid(path, host, "must be a DNS name, not an IP address")
+        yield invalid(path, host, "must be a DNS name, not an IP address")
         return
     yield from check_name(path, host, names.wildcard_subdomain if "*" in host else names.subdomain)
 
@@ -121,52 +128,48 @@ def _host(path: str, host: str) -> Errors:
 def _paths(path: str, found: Iterable[Object]) -> Errors:
     found = list(found)
     if not found:
-        yield field_errors.required(path)
+        yield required(path)
     for index, each in enumerate(found):
         inner, kind, where = f"{path}[{index}]", each.get("pathType"), each.get("path") or ""
         if kind is None:
-            yield field_errors.required(f"{inner}.pathType", "pathType must be specified")
+            yield required(f"{inner}.pathType", "pathType must be specified")
         elif kind in ("Exact", "Prefix"):
             yield from _absolute(f"{inner}.path", where)
         elif kind != "ImplementationSpecific":
-            choices = ("Exact", "ImplementationSpecific", "Prefix")
-            yield field_errors.not_supported(f"{inner}.pathType", kind, choices)
+            yield not_supported(f"{inner}.pathType", kind, ("Exact", "ImplementationSpecific", "Prefix"))
         elif where and not where.startswith("/"):
-            yield field_errors.invalid(f"{inner}.path", where, "must be an absolute path")
+            yield invalid(f"{inner}.path", where, "must be an absolute path")
         if kind is not None:
             yield from _backend(f"{inner}.backend", each.get("backend") or {})
 
 
 def _absolute(path: str, where: str) -> Errors:
     if not where.startswith("/"):
-        yield field_errors.invalid(path, where, "must be an absolute path")
+        yield invalid(path, where, "must be an absolute path")
     for part in ("//", "/./", "/../", "%2f", "%2F"):
         if part in where:
-            yield field_errors.invalid(path, where, f"must not contain '{part}'")
+            yield invalid(path, where, f"must not contain '{part}'")
     for end in ("/..", "/."):
         if where.endswith(end):
-            yield field_errors.invalid(path, where, f"cannot end with '{end}'")
+            yield invalid(path, where, f"cannot end with '{end}'")
 
 
 def _backend(path: str, backend: Object) -> Errors:
     wanted = backend.get("service")
     if wanted is None:
         if "resource" not in backend:
-            yield field_errors.invalid(path, "", "resource or service backend is required")
+            yield invalid(path, "", "resource or service backend is required")
         return
     if "resource" in backend:
-        yield field_errors.invalid(path, "", "cannot set both resource and service backends")
+        yield invalid(path, "", "cannot set both resource and service backends")
     name, where = wanted.get("name") or "", wanted.get("port") or {}
-    if not name:
-        yield field_errors.required(f"{path}.service.name")
-    else:
-        yield from check_name(f"{path}.service.name", name, names.dns_1035)
+    yield from required_name(f"{path}.service.name", name, names.dns_1035)
     if where.get("name") and where.get("number"):
-        yield field_errors.invalid(f"{path}", "", "cannot set both port name & port number")
+        yield invalid(f"{path}", "", "cannot set both port name & port number")
     elif where.get("name"):
         yield from check_name(f"{path}.service.port.name", where["name"], names.port_name)
     elif not where.get("number"):
-        yield field_errors.required(f"{path}.service.port", "port name or number is required")
+        yield required(f"{path}.service.port", "port name or number is required")
     else:
         yield from port(f"{path}.service.port.number", where["number"])
 
@@ -175,7 +178,7 @@ def endpoints(obj: Object) -> Errors:
     for index, subset in enumerate(obj.get("subsets") or ()):
         path = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-            yield field_errors.required(path, "must specify `addresses` or `notReadyAddresses`")
+            yield required(path, "must specify `addresses` or `notReadyAddresses`")
         for kind in ("addresses", "notReadyAddresses"):
             for at, each in enumerate(subset.get(kind) or ()):
                 yield from address(f"{path}.{kind}[{at}].ip", each.get("ip") or "")
@@ -189,7 +192,7 @@ def endpoint_slice(obj: Object) -> Errors:
     for index, each in enumerate(obj.get("endpoints") or ()):
         path = f"endpoints[{index}].addresses"
         if not each.get("addresses"):
-            yield field_errors.required(path, "must contain at least 1 address")
+            yield required(path, "must contain at least 1 address")
         for at, value in enumerate(each.get("addresses") or ()):
             if kind in ("IPv4", "IPv6"):
                 yield from address(f"{path}[{at}]", value)
@@ -197,7 +200,7 @@ def endpoint_slice(obj: Object) -> Errors:
     seen: set[str] = set()
     for index, each in enumerate(obj.get("ports") or ()):
         if each["name"] in seen:
-            yield field_errors.duplicate(f"ports[{index}].name", each["name"])
+            yield duplicate(f"ports[{index}].name", each["name"])
         seen.add(each["name"])
         yield from one_of(f"ports[{index}].protocol", each["protocol"], PROTOCOLS)
 
@@ -208,7 +211,7 @@ def _family(path: str, value: str, kind: str) -> Errors:
     except ValueError:
         return
     if f"IPv{found}" != kind:
-        yield field_errors.invalid(path, value, f"must be an {kind} address")
+        yield invalid(path, value, f"must be an {kind} address")
 
 
 def endpoint_slice_update(new: Object, old: Object) -> Errors:
@@ -224,6 +227,6 @@ def network_policy(obj: Object) -> Errors:
                     yield from port(f"spec.{kind}[{index}].ports[{at}].port", each["port"])
             for at, each in enumerate(rule.get(peers) or ()):
                 if not each:
-                    yield field_errors.required(f"spec.{kind}[{index}].{peers}[{at}]", "must specify a peer")
+                    yield required(f"spec.{kind}[{index}].{peers}[{at}]", "must specify a peer")
     for index, each in enumerate(spec.get("policyTypes") or ()):
         yield from one_of(f"spec.policyTypes[{index}]", each, ("Ingress", "Egress"))

@@ -6,8 +6,8 @@ import base64
 
 import orjson
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import Errors, check_name, check_unchanged, not_negative, one_of
+from isvc.apiserver.field_errors import forbidden, invalid, not_supported, required, too_long
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, annotations_of, namespace_of
 from isvc.kube.quantity import Quantity
@@ -30,7 +30,7 @@ _REQUIRED_KEYS = {
 def resource_quota(obj: Object) -> Errors:
     for name, amount in sorted(((obj.get("spec") or {}).get("hard") or {}).items()):
         if Quantity.parse(amount).nanos < 0:
-            yield field_errors.invalid(f"spec.hard[{name}]", amount, "must be greater than or equal to 0")
+            yield invalid(f"spec.hard[{name}]", amount, "must be greater than or equal to 0")
 
 
 def config_map(obj: Object) -> Errors:
@@ -39,12 +39,12 @@ def config_map(obj: Object) -> Errors:
         for key in values:
             problems = names.config_key(key)
             if problems:
-                yield field_errors.invalid(f"{field}[{key}]", key, problems[0])
+                yield invalid(f"{field}[{key}]", key, problems[0])
             if field == "data" and key in binary:
-                yield field_errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+                yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
     size = sum(len(each.encode()) for each in data.values()) + sum(len(each) * 3 // 4 for each in binary.values())
     if size > _LARGEST:
-        yield field_errors.too_long("", _LARGEST)
+        yield too_long("", _LARGEST)
 
 
 def secret(obj: Object) -> Errors:
@@ -52,44 +52,44 @@ def secret(obj: Object) -> Errors:
     for key in data:
         yield from check_name(f"data[{key}]", key, names.config_key)
     if sum(len(each) * 3 // 4 for each in data.values()) > _LARGEST:
-        yield field_errors.too_long("data", _LARGEST)
+        yield too_long("data", _LARGEST)
     if kind == "kubernetes.io/service-account-token" and not annotations_of(obj).get(_ACCOUNT):
-        yield field_errors.required(f"metadata.annotations[{_ACCOUNT}]")
+        yield required(f"metadata.annotations[{_ACCOUNT}]")
     if kind == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
-        yield field_errors.required("data[username]")
-        yield field_errors.required("data[password]")
+        yield required("data[username]")
+        yield required("data[password]")
     for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data:
-            yield field_errors.required(f"data[{key}]")
+            yield required(f"data[{key}]")
         elif key.startswith(".docker"):
             try:
                 orjson.loads(base64.b64decode(data[key]))
             except ValueError:
                 words = "invalid character looking for beginning of value"
-                yield field_errors.invalid(f"data[{key}]", "<secret contents redacted>", words)
+                yield invalid(f"data[{key}]", "<secret contents redacted>", words)
 
 
 def immutable(new: Object, old: Object) -> Errors:
     """Checks that a config map or a secret that says it never changes does not."""
     if new["kind"] == "Secret" and new["type"] != old["type"]:
-        yield field_errors.invalid("type", new["type"], "field is immutable")
+        yield invalid("type", new["type"], "field is immutable")
     if old.get("immutable"):
         for key in ("immutable", "data", "binaryData"):
             if new.get(key) != old.get(key):
-                yield field_errors.forbidden(key, _IMMUTABLE)
+                yield forbidden(key, _IMMUTABLE)
 
 
 def claim(obj: Object) -> Errors:
     spec = obj["spec"]
     if not spec.get("accessModes"):
-        yield field_errors.required("spec.accessModes", "at least 1 access mode is required")
+        yield required("spec.accessModes", "at least 1 access mode is required")
     for mode in spec.get("accessModes") or ():
         yield from one_of("spec.accessModes", mode, _MODES)
     size = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if size is None:
-        yield field_errors.required("spec.resources[storage]")
+        yield required("spec.resources[storage]")
     elif Quantity.parse(size).nanos <= 0:
-        yield field_errors.invalid("spec.resources[storage]", size, "must be greater than zero")
+        yield invalid("spec.resources[storage]", size, "must be greater than zero")
     if spec.get("storageClassName"):
         yield from check_name("spec.storageClassName", spec["storageClassName"], names.subdomain)
 
@@ -104,31 +104,31 @@ def claim_update(new: Object, old: Object) -> Errors:
         before.pop("resources", None)
         after.pop("resources", None)
     if before != after:
-        yield field_errors.forbidden("spec", _CLAIM_WORDS)
+        yield forbidden("spec", _CLAIM_WORDS)
 
 
 def volume(obj: Object) -> Errors:
     spec = obj["spec"]
     if not spec.get("accessModes"):
-        yield field_errors.required("spec.accessModes")
+        yield required("spec.accessModes")
     for mode in spec.get("accessModes") or ():
         yield from one_of("spec.accessModes", mode, _MODES)
     if not spec.get("capacity"):
-        yield field_errors.required("spec.capacity")
-        yield field_errors.not_supported("spec.capacity", None, ("storage",))
+        yield required("spec.capacity")
+        yield not_supported("spec.capacity", None, ("storage",))
     known = {
         "capacity", "accessModes", "persistentVolumeReclaimPolicy", "volumeMode", "storageClassName", "claimRef",
         "mountOptions", "nodeAffinity", "volumeAttributesClassName",
     }  # fmt: skip
     if not spec.keys() - known:
-        yield field_errors.required("spec", "must specify a volume type")
+        yield required("spec", "must specify a volume type")
     policy = spec["persistentVolumeReclaimPolicy"]
     yield from one_of("spec.persistentVolumeReclaimPolicy", policy, ("Delete", "Recycle", "Retain"))
 
 
 def storage_class(obj: Object) -> Errors:
     if not obj.get("provisioner"):
-        yield field_errors.required("provisioner")
+        yield required("provisioner")
     yield from one_of("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain"))
     yield from one_of("volumeBindingMode", obj["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
 
@@ -137,7 +137,7 @@ def lease(obj: Object) -> Errors:
     spec = obj.get("spec") or {}
     duration = spec.get("leaseDurationSeconds")
     if duration is not None and duration <= 0:
-        yield field_errors.invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
+        yield invalid("spec.leaseDurationSeconds", duration, "must be greater than 0")
     yield from not_negative("spec.leaseTransitions", spec.get("leaseTransitions"))
 
 
@@ -146,7 +146,7 @@ def event(obj: Object) -> Errors:
     field = "involvedObject" if obj["apiVersion"] == "v1" else "regarding"
     about, where = (obj.get(field) or {}).get("namespace") or "", namespace_of(obj)
     if (about and about != where) or (not about and where not in ("default", "kube-system")):
-        yield field_errors.invalid("involvedObject.namespace", about, "does not match event.namespace")
+        yield invalid("involvedObject.namespace", about, "does not match event.namespace")
 
 
 def resource_claim_update(new: Object, old: Object) -> Errors:

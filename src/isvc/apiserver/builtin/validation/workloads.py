@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from isvc.apiserver import field_errors
 from isvc.apiserver.builtin.validation.checks import (
     Errors,
     at_most_all,
@@ -15,7 +14,7 @@ from isvc.apiserver.builtin.validation.checks import (
     selects,
 )
 from isvc.apiserver.builtin.validation.pods import template
-from isvc.apiserver.field_errors import Struct
+from isvc.apiserver.field_errors import Struct, forbidden, invalid, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, dig
 
@@ -35,21 +34,20 @@ def _check_selector(spec: Object, kind: str) -> Errors:
     """Checks that a controller selects the pods it makes, and makes pods that it selects."""
     wanted = spec.get("selector")
     if wanted is None:
-        yield field_errors.required("spec.selector")
+        yield required("spec.selector")
     else:
         problems = list(selector("spec.selector", wanted))
         yield from problems
         if not problems and not (wanted.get("matchLabels") or wanted.get("matchExpressions")):
-            yield field_errors.invalid("spec.selector", wanted, f"empty selector is invalid for {kind}")
+            yield invalid("spec.selector", wanted, f"empty selector is invalid for {kind}")
         elif problems:
             shown = Struct({key: wanted[key] for key in ("matchLabels", "matchExpressions") if key in wanted})
-            yield field_errors.invalid("spec.selector", shown, "invalid label selector")
+            yield invalid("spec.selector", shown, "invalid label selector")
             return
     found = spec["template"]["metadata"].get("labels")
     empty = wanted is not None and not (wanted.get("matchLabels") or wanted.get("matchExpressions"))
     if not empty and not (wanted and selects(wanted, found or {})):
-        words = "`selector` does not match template `labels`"
-        yield field_errors.invalid("spec.template.metadata.labels", found, words)
+        yield invalid("spec.template.metadata.labels", found, "`selector` does not match template `labels`")
 
 
 def _always(spec: Object, kind: str) -> Errors:
@@ -58,8 +56,7 @@ def _always(spec: Object, kind: str) -> Errors:
     if policy in ("OnFailure", "Never"):
         yield from one_of("spec.template.spec.restartPolicy", policy, ("Always",))
     if "activeDeadlineSeconds" in spec["template"]["spec"]:
-        words = f"activeDeadlineSeconds in {kind} is not Supported"
-        yield field_errors.forbidden("spec.template.spec.activeDeadlineSeconds", words)
+        yield forbidden("spec.template.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported")
 
 
 def deployment(obj: Object) -> Errors:
@@ -74,7 +71,7 @@ def deployment(obj: Object) -> Errors:
     deadline = spec.get("progressDeadlineSeconds")
     yield from not_negative("spec.progressDeadlineSeconds", deadline)
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
-        yield field_errors.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+        yield invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
 def deployment_status(obj: Object) -> Errors:
@@ -84,20 +81,19 @@ def deployment_status(obj: Object) -> Errors:
         yield from not_negative(f"status.{key}", status.get(key))
     for key in ("updatedReplicas", "readyReplicas", "availableReplicas"):
         if status.get(key, 0) > total:
-            yield field_errors.invalid(f"status.{key}", status[key], "cannot be greater than status.replicas")
+            yield invalid(f"status.{key}", status[key], "cannot be greater than status.replicas")
     if available > ready:
-        yield field_errors.invalid("status.availableReplicas", available, "cannot be greater than readyReplicas")
+        yield invalid("status.availableReplicas", available, "cannot be greater than readyReplicas")
 
 
 def _strategy(strategy: Object) -> Errors:
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] == "Recreate":
         if rolling is not None:
-            words = "may not be specified when strategy `type` is 'Recreate'"
-            yield field_errors.forbidden("spec.strategy.rollingUpdate", words)
+            yield forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")
     elif strategy["type"] != "RollingUpdate":
         shown = {"Type": strategy["type"], "RollingUpdate": rolling}
-        yield field_errors.not_supported("spec.strategy", Struct(shown), ("Recreate", "RollingUpdate"))
+        yield not_supported("spec.strategy", Struct(shown), ("Recreate", "RollingUpdate"))
     elif rolling is not None:
         yield from _check_rolling_update("spec.strategy.rollingUpdate", rolling)
 
@@ -107,8 +103,7 @@ def _check_rolling_update(path: str, rolling: Object) -> Errors:
     yield from count_or_percent(f"{path}.maxUnavailable", unavailable)
     yield from count_or_percent(f"{path}.maxSurge", surge)
     if unavailable in (0, "0%") and surge in (0, "0%"):
-        words = "may not be 0 when `maxSurge` is 0"
-        yield field_errors.invalid(f"{path}.maxUnavailable", unavailable, words)
+        yield invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
     yield from at_most_all(f"{path}.maxUnavailable", unavailable)
 
 
@@ -128,22 +123,20 @@ def daemon_set(obj: Object) -> Errors:
     yield from _always(spec, "DaemonSet")
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
         shown = {"Type": strategy["type"], "RollingUpdate": strategy.get("rollingUpdate")}
-        yield field_errors.not_supported("spec.updateStrategy", Struct(shown), ("RollingUpdate", "OnDelete"))
+        yield not_supported("spec.updateStrategy", Struct(shown), ("RollingUpdate", "OnDelete"))
 
 
 def stateful_set(obj: Object) -> Errors:
     spec, strategy = obj["spec"], obj["spec"]["updateStrategy"]
     if spec["podManagementPolicy"] not in ("OrderedReady", "Parallel"):
-        words = "must be 'OrderedReady' or 'Parallel'"
-        yield field_errors.invalid("spec.podManagementPolicy", spec["podManagementPolicy"], words)
+        yield invalid("spec.podManagementPolicy", spec["podManagementPolicy"], "must be 'OrderedReady' or 'Parallel'")
     rolling = strategy.get("rollingUpdate")
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
         shown = Struct({"Type": strategy["type"], "RollingUpdate": rolling})
-        yield field_errors.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
+        yield invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'")
     elif strategy["type"] == "OnDelete" and rolling is not None:
         shown = Struct({"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")})
-        words = "only allowed for updateStrategy 'RollingUpdate'"
-        yield field_errors.invalid("spec.updateStrategy.rollingUpdate", shown, words)
+        yield invalid("spec.updateStrategy.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
     yield from not_negative("spec.replicas", spec.get("replicas"))
     if spec.get("serviceName"):
         yield from check_name("spec.serviceName", spec["serviceName"], names.dns_label)
@@ -172,7 +165,7 @@ def selector_unchanged(new: Object, old: Object) -> Errors:
 def stateful_set_update(new: Object, old: Object) -> Errors:
     keys = (new["spec"].keys() | old["spec"].keys()) - _STATEFUL_MUTABLE
     if any(new["spec"].get(key) != old["spec"].get(key) for key in keys):
-        yield field_errors.forbidden("spec", _STATEFUL_WORDS)
+        yield forbidden("spec", _STATEFUL_WORDS)
 
 
 def job(obj: Object) -> Errors:
@@ -181,13 +174,12 @@ def job(obj: Object) -> Errors:
     own = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
     is_new = not obj["metadata"].get("resourceVersion")
     if spec.get("selector") is None:
-        yield field_errors.required("spec.selector")
+        yield required("spec.selector")
     elif is_new and not spec.get("manualSelector") and spec["selector"] != own:
-        yield field_errors.invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
+        yield invalid("spec.selector", spec["selector"], "`selector` not auto-generated")
     found = spec["template"]["metadata"].get("labels")
     if spec.get("selector") is None or not selects(spec["selector"], found or {}):
-        words = "`selector` does not match template `labels`"
-        yield field_errors.invalid("spec.template.metadata.labels", found, words)
+        yield invalid("spec.template.metadata.labels", found, "`selector` does not match template `labels`")
 
 
 def job_spec(path: str, spec: Object) -> Errors:
@@ -196,11 +188,10 @@ def job_spec(path: str, spec: Object) -> Errors:
     mode = spec.get("completionMode", "NonIndexed")
     yield from one_of(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed" and spec.get("completions") is None:
-        yield field_errors.required(f"{path}.completions", "when completion mode is Indexed")
+        yield required(f"{path}.completions", "when completion mode is Indexed")
     yield from template(f"{path}.template", spec["template"])
     if spec["template"]["spec"].get("restartPolicy") == "Always":
-        words = 'valid values: "OnFailure", "Never"'
-        yield field_errors.required(f"{path}.template.spec.restartPolicy", words)
+        yield required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
 
 
 def job_update(new: Object, old: Object) -> Errors:
@@ -217,8 +208,7 @@ def _completions(after: Object, before: Object) -> Errors:
     if after.get("completionMode") != "Indexed":
         yield from check_unchanged("spec.completions", after.get("completions"), before.get("completions"))
     elif after.get("completions") not in (None, before.get("completions"), after.get("parallelism")):
-        words = "can only be modified in tandem with spec.parallelism"
-        yield field_errors.invalid("spec.completions", after["completions"], words)
+        yield invalid("spec.completions", after["completions"], "can only be modified in tandem with spec.parallelism")
 
 
 def _scheduled_as(new: Object, old: Object) -> Object:
@@ -240,9 +230,9 @@ def cron_job(obj: Object) -> Errors:
     spec = obj["spec"]
     fields = str(spec.get("schedule") or "").split()
     if not fields:
-        yield field_errors.required("spec.schedule")
+        yield required("spec.schedule")
     elif not fields[0].startswith("@") and len(fields) != 5:
         words = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-        yield field_errors.invalid("spec.schedule", spec["schedule"], words)
+        yield invalid("spec.schedule", spec["schedule"], words)
     yield from one_of("spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
     yield from job_spec("spec.jobTemplate.spec", spec["jobTemplate"]["spec"])
