@@ -87,7 +87,7 @@ def _row(columns: Sequence[Column], obj: Object, include: str) -> Object:
     if include == "Object":
         row["object"] = obj
     elif include == "Metadata":
-        row["object"] = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+        row["object"] = metadata_only(obj)
     else:
         row["object"] = None
     return row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isvc.apiserver.field_errors import quote
+from isvc.apiserver import field_errors
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.builtin.shape import Undecodable
 from isvc.kube.errors import (
@@ -24,12 +24,11 @@ from isvc.kube.schemas import definition_name
 
 
 def details(resource: Resource, name: str, **more: object) -> Object:
-    fields: Object = {"name": name, "group": resource.group, "kind": resource.plural}
-    if not resource.group:
-        del fields["group"]
-    if not name:
-        del fields["name"]
-    return {**fields, **more}
+    return _known({"name": name, "group": resource.group, "kind": resource.plural, **more})
+
+
+def _known(fields: Object) -> Object:
+    return {name: value for name, value in fields.items() if value}
 
 
 def not_found(resource: Resource, name: str) -> NotFound:
@@ -79,7 +78,7 @@ def nameless(name: str) -> BadRequest:
 
 
 def forbidden(resource: Resource, name: str, why: str, causes: list[Object] | None = None) -> Forbidden:
-    fields = details(resource, name, **({"causes": causes} if causes else {}))
+    fields = details(resource, name, causes=causes)
     return Forbidden(f'{resource} "{name}" is forbidden: {why}', details=fields)
 
 
@@ -87,18 +86,12 @@ def invalid(gvk: GVK, name: str, errors: Sequence[FieldError]) -> Invalid:
     texts = list(dict.fromkeys(str(error) for error in errors))
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     title = f"{gvk.kind}.{gvk.group}" if gvk.group else gvk.kind
-    fields: Object = {"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [e.cause() for e in errors]}
-    if not gvk.group:
-        del fields["group"]
-    if not name:
-        del fields["name"]
+    fields = _known({"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [e.cause() for e in errors]})
     return Invalid(f'{title} "{name}" is invalid: {listed}', details=fields)
 
 
 def no_version(resource: Resource, name: str) -> Invalid:
-    error = FieldError(
-        "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
-    )
+    error = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
     fields = details(resource, name, causes=[error.cause()])
     return Invalid(f'{resource} "{name}" is invalid: {error}', details=fields)
 
@@ -125,9 +118,8 @@ def wrong_kind(found: Object, expected: GVK, custom: bool) -> ApiError:
                 f"the API version in the data ({gvk.api_version}) does not match the expected API version"
                 f" ({expected.api_version})"
             )
-        why = f'Invalid value: "{gvk.kind}": must be {expected.kind}'
         name = name_of(found) if isinstance(found.get("metadata"), dict) else ""
-        return invalid(gvk, name, [FieldError("FieldValueInvalid", "kind", why)])
+        return invalid(gvk, name, [field_errors.invalid("kind", gvk.kind, f"must be {expected.kind}")])
     if definition_name(gvk):
         package = expected.group.partition(".")[0] or "core"
         why = f"converting ({gvk.version}.{gvk.kind}) to ({package}.{expected.kind}): unknown conversion"
@@ -156,9 +148,8 @@ def inconvertible(gvk: GVK, obj: Object, why: str) -> ApiError:
 
 
 def invalid_patch(shown: str, why: str) -> Invalid:
-    message = f"Invalid value: {quote(shown)}: {why}"
-    cause = {"reason": "FieldValueInvalid", "message": message, "field": "patch"}
-    return Invalid(f' "" is invalid: patch: {message}', details={"causes": [cause]})
+    error = field_errors.invalid("patch", shown, why)
+    return Invalid(f' "" is invalid: {error}', details={"causes": [error.cause()]})
 
 
 def unrecognized(kind: str, body: bytes, why: str) -> BadRequest:

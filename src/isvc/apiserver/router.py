@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from isvc.apiserver import forms, refusals
 from isvc.apiserver.access.reviews import GROUPS, Reviews
+from isvc.apiserver.field_errors import not_supported, too_long
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call, Request
 from isvc.apiserver.resources.description import Description
 from isvc.apiserver.resources.registry import Registry
-from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.target import Target
 from isvc.apiserver.verbs import (
     connect,
@@ -140,17 +140,14 @@ def read_options(call: Call) -> None:
     errors = []
     if (dry_run := query.get("dryRun")) is not None:
         if dry_run != "All":
-            why = f'Unsupported value: ["{dry_run}"]: supported values: "All"'
-            errors.append(FieldError("FieldValueNotSupported", "dryRun", why))
+            errors.append(not_supported("dryRun", [dry_run], ("All",)))
         call.dry_run = True
     call.field_manager = query.get("fieldManager", "")
     if len(call.field_manager) > 128:
-        errors.append(FieldError("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
+        errors.append(too_long("fieldManager", 128))
     if validation := query.get("fieldValidation"):
         if validation not in _VALIDATIONS:
-            listed = ", ".join(f'"{each}"' for each in ("", *_VALIDATIONS))
-            why = f'Unsupported value: "{validation}": supported values: {listed}'
-            errors.append(FieldError("FieldValueNotSupported", "fieldValidation", why))
+            errors.append(not_supported("fieldValidation", validation, ("", *_VALIDATIONS)))
         call.field_validation = validation
     if errors:
         raise refusals.invalid(GVK("meta.k8s.io", "v1", _OPTIONS[call.request.method]), "", errors)

@@ -6,7 +6,7 @@ cache are shared, so whoever wants to change one takes `deep_copy` first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
@@ -98,6 +98,12 @@ def without(entries: Mapping[str, str], keys: Collection[str]) -> dict[str, str]
 def finalizers_of(obj: Object) -> list[str]:
     finalizers: list[str] = obj["metadata"].get("finalizers") or []
     return finalizers
+
+
+def containers_of(pod_spec: Object) -> Iterator[Object]:
+    """Yields the containers of a pod in the order in which they start; ephemeral ones aside."""
+    for field in ("initContainers", "containers"):
+        yield from pod_spec.get(field) or ()
 
 
 def is_being_deleted(obj: Object) -> bool:

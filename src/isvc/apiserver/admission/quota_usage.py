@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from isvc.apiserver.admission.plugins.amounts import Amounts, amounts, pod_amounts
-from isvc.kube.objects import Object, annotations_of, dig
+from isvc.kube.objects import Object, annotations_of, containers_of, dig
 from isvc.kube.quantity import Quantity
 
 UNCOUNTED = ("events", "events.events.k8s.io")
@@ -64,7 +64,7 @@ def missing_amounts(names: Iterable[str], pod: Object) -> str:
     if dig(pod, "spec", "resources"):
         return ""
     missing: dict[str, set[str]] = {}
-    for container in [*(pod["spec"].get("containers") or ()), *(pod["spec"].get("initContainers") or ())]:
+    for container in containers_of(pod["spec"]):
         resources = container.get("resources") or {}
         stated = _container_usage(amounts(resources.get("requests")), amounts(resources.get("limits")))
         for name in _MUST_BE_STATED.intersection(names) - stated.keys():

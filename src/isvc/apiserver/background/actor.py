@@ -57,6 +57,15 @@ class Actor:
             if error.code != 409:
                 raise
 
+    async def remove_finalizer(self, entry: Entry, finalizer: str) -> None:
+        """Takes a finalizer from the object, if it is still there."""
+
+        def remove(live: Object) -> None:
+            meta = live["metadata"]
+            meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != finalizer]
+
+        await self.change(entry, remove)
+
     async def change(self, entry: Entry, edit: Callable[[Object], None], subresource: str = "") -> None:
         """Edits the live object in place, if it is still there."""
         call = self._call(entry, "PATCH", subresource)

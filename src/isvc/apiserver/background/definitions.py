@@ -43,12 +43,7 @@ class DefinitionFinalizer(Follower):
                 await self._actor.delete(entry, lifetime.uid)
         definition = self._store.get(DEFINITIONS, "", name)
         if definition and not self._store.list(name):
-            await self._actor.change(definition, _release)
-
-
-def _release(crd: Object) -> None:
-    meta = crd["metadata"]
-    meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != INSTANCES_FINALIZER]
+            await self._actor.remove_finalizer(definition, INSTANCES_FINALIZER)
 
 
 class NameAcceptance(Follower):

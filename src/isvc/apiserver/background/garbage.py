@@ -133,27 +133,17 @@ class GarbageCollector(Follower):
         for dependent in tuple(self._dependents.get(uid, ())):
             if found := self._nodes.get(dependent):
                 await self._actor.change(found.entry, lambda live: _drop_owners(live, {uid}))
-        await self._actor.change(node.entry, lambda live: _drop_finalizer(live, ORPHAN))
+        await self._actor.remove_finalizer(node.entry, ORPHAN)
 
     async def _finish(self, uid: str, node: Node) -> None:
         """Removes the foreground mark once nothing blocks any more."""
-        blocking = False
-        for dependent in tuple(self._dependents.get(uid, ())):
-            found = self._nodes.get(dependent)
-            if found is None:
-                continue
-            if any(owner.get("uid") == uid and owner.get("blockOwnerDeletion") for owner in found.owners):
-                blocking = True
-            self._worker.add(dependent)
-        if not blocking:
-            await self._actor.change(node.entry, lambda live: _drop_finalizer(live, FOREGROUND))
+        dependents = {each: found for each in self._dependents.get(uid, ()) if (found := self._nodes.get(each))}
+        self._add_all(dependents)
+        owners = (owner for each in dependents.values() for owner in each.owners)
+        if not any(owner.get("uid") == uid and owner.get("blockOwnerDeletion") for owner in owners):
+            await self._actor.remove_finalizer(node.entry, FOREGROUND)
 
 
 def _drop_owners(live: Object, uids: set[str]) -> None:
     meta = live["metadata"]
     meta["ownerReferences"] = [each for each in meta.get("ownerReferences") or () if each["uid"] not in uids]
-
-
-def _drop_finalizer(live: Object, finalizer: str) -> None:
-    meta = live["metadata"]
-    meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != finalizer]

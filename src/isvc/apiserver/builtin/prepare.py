@@ -5,9 +5,8 @@ In Kubernetes some of this comes from admission plugins that are always on (tain
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from isvc.kube.objects import Object
+from isvc.apiserver.objects.metadata import now
+from isvc.kube.objects import Object, containers_of
 from isvc.kube.quantity import Quantity
 
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -26,7 +25,7 @@ def quality_of_service(spec: Object) -> str:
     requested: dict[str, int] = {}
     limited: dict[str, int] = {}
     guaranteed = True
-    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
+    for container in containers_of(spec):
         resources = container.get("resources") or {}
         limits = {k: v for k, v in (resources.get("limits") or {}).items() if k in ("cpu", "memory")}
         for totals, amounts in ((requested, resources.get("requests") or {}), (limited, limits)):
@@ -73,8 +72,7 @@ def claim(obj: Object) -> None:
 
 def volume(obj: Object) -> None:
     _protect(obj, "kubernetes.io/pv-protection")
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now()}
 
 
 def attributes_class(obj: Object) -> None:
@@ -112,7 +110,6 @@ def api_service(obj: Object) -> None:
     """Marks an API that this server serves itself as available from the start."""
     obj["status"] = {}
     if "service" not in obj["spec"]:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         message = "Local APIServices are always available"
         condition = {"type": "Available", "status": "True", "reason": "Local", "message": message}
-        obj["status"] = {"conditions": [{**condition, "lastTransitionTime": now}]}
+        obj["status"] = {"conditions": [{**condition, "lastTransitionTime": now()}]}

@@ -8,10 +8,10 @@ established, which means not served; once established, it stays so, with the nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from isvc.apiserver.objects.metadata import now
 from isvc.kube.conditions import find, is_true
 from isvc.kube.objects import Object, annotations_of, dig
 
@@ -112,8 +112,7 @@ def _approval(crd: Object) -> Iterator[Object]:
 
 
 def condition(kind: str, status: str, reason: str, message: str) -> Object:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+    return {"type": kind, "status": status, "lastTransitionTime": now(), "reason": reason, "message": message}
 
 
 def _with(conditions: list[Object], new: Object) -> list[Object]:

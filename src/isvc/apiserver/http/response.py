@@ -29,6 +29,12 @@ class Response(message.Response):
         return cls(text.encode(), status, "text/plain; charset=utf-8")
 
     @classmethod
+    def success(cls, **more: Any) -> Response:
+        """Says that something was done, as a Status with these fields; a `code` is that of the answer, too."""
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", **more}
+        return cls.json(status, more.get("code", 200))
+
+    @classmethod
     def error(cls, error: ApiError) -> Response:
         headers = {"Retry-After": str(int(error.retry_after))} if error.retry_after else None
         return cls(orjson.dumps(error.status()), error.status_code, JSON, headers)

@@ -31,7 +31,12 @@ NAME_RULES: dict[str, Callable[[str], list[str]]] = {
 
 
 def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.now(UTC))
+
+
+def timestamp(moment: datetime) -> str:
+    """Writes a time of UTC as Kubernetes does: `2026-11-15T12:00:00Z`."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uid() -> str:

@@ -13,9 +13,7 @@ def _external_ip(service: Object) -> str:
     extra = spec.get("externalIPs") or []
     match spec.get("type", "ClusterIP"):
         case "LoadBalancer":
-            points = dig(service, "status", "loadBalancer", "ingress") or ()
-            found = [point.get("ip") or point.get("hostname") or "" for point in points]
-            return ",".join([*found, *extra]) or "<pending>"
+            return ",".join([*_points(service), *extra]) or "<pending>"
         case "ExternalName":
             return str(spec.get("externalName", ""))
     return join_values(extra)
@@ -36,13 +34,16 @@ def _endpoints(obj: Object) -> str:
         for port in subset.get("ports") or [{}]
         for address in subset.get("addresses") or ()
     ]
-    return ",".join(found[:3]) + (f" + {len(found) - 3} more..." if len(found) > 3 else "") or NONE
+    return _first_three(found) or NONE
+
+
+def _first_three(texts: list[str]) -> str:
+    return ",".join(texts[:3]) + (f" + {len(texts) - 3} more..." if len(texts) > 3 else "")
 
 
 def _ingress_hosts(ingress: Object) -> str:
     hosts = [rule["host"] for rule in dig(ingress, "spec", "rules") or () if rule.get("host")]
-    more = f" + {len(hosts) - 3} more..." if len(hosts) > 3 else ""
-    return ",".join(hosts[:3]) + more or "*"
+    return _first_three(hosts) or "*"
 
 
 def _slice_ports(obj: Object) -> str:
@@ -51,8 +52,7 @@ def _slice_ports(obj: Object) -> str:
 
 def _slice_endpoints(obj: Object) -> str:
     found = [address for each in obj.get("endpoints") or () for address in each.get("addresses") or ()]
-    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
-    return ",".join(found[:3]) + more or "<unset>"
+    return _first_three(found) or "<unset>"
 
 
 def _matches_all(obj: Object) -> str:
@@ -60,9 +60,10 @@ def _matches_all(obj: Object) -> str:
     return str(LabelSelector.from_spec(spec)) or NONE if isinstance(spec, dict) else NONE
 
 
-def _points(ingress: Object) -> str:
-    points = dig(ingress, "status", "loadBalancer", "ingress") or ()
-    return ",".join(point.get("ip") or point.get("hostname") or "" for point in points)
+def _points(balanced: Object) -> list[str]:
+    """Returns where a load balancer takes requests for a Service or an Ingress."""
+    points = dig(balanced, "status", "loadBalancer", "ingress") or ()
+    return [point.get("ip") or point.get("hostname") or "" for point in points]
 
 
 def _parameters(obj: Object) -> str:
@@ -102,7 +103,7 @@ INGRESSES = (
     NAME,
     at("Class", "spec", "ingressClassName", default=NONE),
     Column("Hosts", _ingress_hosts),
-    Column("Address", _points),
+    Column("Address", lambda ingress: ",".join(_points(ingress))),
     Column("Ports", lambda o: "80, 443" if dig(o, "spec", "tls") else "80"),
     AGE,
 )

@@ -10,21 +10,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from isvc.apiserver import refusals
+from isvc.apiserver.field_errors import invalid, not_supported
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.objects.metadata import timestamp
 from isvc.apiserver.request import Call
-from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
 from isvc.apiserver.verbs import body, listing
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, to_stored
 from isvc.apiserver.verbs.update import ATTEMPTS, is_finished
 from isvc.kube.errors import BadRequest, NotFound
-from isvc.kube.objects import Object, deep_copy
+from isvc.kube.objects import GVK, Object, deep_copy
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 MAX_GRACE = 2**31
-POLICIES = ("Orphan", "Background", "Foreground")
+POLICIES = ("Foreground", "Background", "Orphan")
 
 
 async def delete(api: Api, call: Call) -> Response:
@@ -34,9 +35,7 @@ async def delete(api: Api, call: Call) -> Response:
     if gone and not description.returns_deleted:
         uid = deleted["metadata"]["uid"]
         details = refusals.details(description.resource, call.name, uid=uid)
-        return Response.json(
-            {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        )
+        return Response.success(details=details)
     accepted = not gone and options.get("orphanDependents") is False
     return answer(deleted, 202 if accepted else 200)
 
@@ -109,16 +108,16 @@ def mark(call: Call, obj: Object, options: Object) -> Object:
     grace = strategy.grace_seconds(obj, options.get("gracePeriodSeconds"))
     if not meta.get("deletionTimestamp"):
         due = datetime.now(UTC) + timedelta(seconds=grace)
-        meta["deletionTimestamp"] = due.strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta["deletionTimestamp"] = timestamp(due)
         if strategy.begin_deletion(obj):
             return obj
         meta["deletionGracePeriodSeconds"] = grace
         if meta.get("generation"):
             meta["generation"] += 1
     elif grace < (meta.get("deletionGracePeriodSeconds") or 0):
-        marked = datetime.strptime(meta["deletionTimestamp"], "%Y-%m-%dT%H:%M:%SZ")
+        marked = datetime.fromisoformat(meta["deletionTimestamp"])
         asked = marked - timedelta(seconds=meta["deletionGracePeriodSeconds"] - grace)
-        meta["deletionTimestamp"] = asked.strftime("%Y-%m-%dT%H:%M:%SZ")
+        meta["deletionTimestamp"] = timestamp(asked)
         meta["deletionGracePeriodSeconds"] = grace
     return obj
 
@@ -187,13 +186,9 @@ def _check_policy(call: Call, options: Object) -> None:
     policy = options.get("propagationPolicy")
     errors = []
     if policy is not None and options.get("orphanDependents") is not None:
-        why = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
-        errors.append(FieldError("FieldValueInvalid", "propagationPolicy", why))
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid("propagationPolicy", policy, why))
     elif policy is not None and policy not in POLICIES:
-        listed = ", ".join(f'"{each}"' for each in ("Foreground", "Background", "Orphan"))
-        why = f'Unsupported value: "{policy}": supported values: {listed}, "nil"'
-        errors.append(FieldError("FieldValueNotSupported", "propagationPolicy", why))
+        errors.append(not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
     if errors:
-        from isvc.kube.objects import GVK
-
         raise refusals.invalid(GVK("meta.k8s.io", "v1", "DeleteOptions"), "", errors)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from isvc.apiserver.http.response import Response
+from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import body, delete, read, update
 from isvc.apiserver.verbs.pipeline import Api
@@ -28,7 +27,7 @@ async def evict(api: Api, call: Call) -> Response:
     if dig(pod, "status", "phase") not in _UNGUARDED and not pod["metadata"].get("deletionTimestamp"):
         await _spend(api, call, pod)
     await delete.delete_object(api, Call(call.request, call.description, call.namespace, call.name), options)
-    return Response.json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+    return Response.success(code=201)
 
 
 async def _spend(api: Api, call: Call, pod: Object) -> None:
@@ -58,9 +57,8 @@ async def _spend(api: Api, call: Call, pod: Object) -> None:
     writing = Call(call.request, description, call.namespace, name_of(budget), "status", field_validation="Ignore")
 
     async def spend(live: Object) -> Object:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         live["status"]["disruptionsAllowed"] -= 1
-        live["status"]["disruptedPods"] = {**(live["status"].get("disruptedPods") or {}), call.name: now}
+        live["status"]["disruptedPods"] = {**(live["status"].get("disruptedPods") or {}), call.name: now()}
         live["metadata"]["resourceVersion"] = budget["metadata"]["resourceVersion"]
         return live
 

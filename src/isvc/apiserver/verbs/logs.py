@@ -7,9 +7,9 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from isvc.apiserver import refusals
+from isvc.apiserver.field_errors import forbidden, invalid
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
-from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.verbs import read
 from isvc.apiserver.verbs.node import TEXT
 from isvc.apiserver.verbs.pipeline import Api
@@ -40,13 +40,11 @@ def check_options(call: Call) -> None:
         if text and not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
             raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
         if text and int(text) < least:
-            why = f"Invalid value: {text}: must be greater than or equal to {least}"
-            errors.append(FieldError("FieldValueInvalid", name, why))
+            errors.append(invalid(name, int(text), f"must be greater than or equal to {least}"))
     if (moment := query.get("sinceTime", "")) and not _is_time(moment):
         raise BadRequest(f'parsing time "{moment}" as "2006-01-02T15:04:05Z07:00": cannot parse')
     if moment and query.get("sinceSeconds"):
-        why = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
-        errors.append(FieldError("FieldValueForbidden", "", why))
+        errors.append(forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     if errors:
         raise refusals.invalid(GVK("", "v1", "PodLogOptions"), call.name, errors)
 

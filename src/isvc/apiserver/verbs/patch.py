@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from isvc.apiserver import refusals
+from isvc.apiserver.field_errors import forbidden, required
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.objects.managed_fields import apply_fields
 from isvc.apiserver.request import Call, Request
@@ -35,7 +36,7 @@ async def patch(api: Api, call: Call) -> Response:
     if kind == APPLY_YAML:
         return await apply(api, call)
     if call.request.flag("force"):
-        raise _bad_option("force", "may not be specified for non-apply patch")
+        raise _bad_option(forbidden("force", "may not be specified for non-apply patch"))
     if kind in (JSON_PATCH, MERGE_PATCH) or (kind == STRATEGIC_PATCH and not call.description.custom):
         update.latest(api, call)
     edit = edit_of(call, kind)
@@ -108,7 +109,7 @@ def _with_refusal(edit: Edit, refusal: type[BadRequest] | type[Invalid]) -> Edit
 async def apply(api: Api, call: Call) -> Response:
     """Applies a manager's whole intent (server-side apply); creates what does not exist."""
     if not call.field_manager:
-        raise _bad_option("fieldManager", "is required for apply patch", "Required value")
+        raise _bad_option(required("fieldManager", "is required for apply patch"))
     intent = body.parse_yaml(call.request.body, call.description.gvk.kind)
     if not isinstance(intent, dict) or not intent.get("kind") or not intent.get("apiVersion"):
         raise BadRequest("invalid object type: /, Kind=")
@@ -150,6 +151,5 @@ def _convert_applied(merged: Object, call: Call) -> Object:
         raise refusals.inconvertible(call.description.gvk, merged, error.message) from None
 
 
-def _bad_option(field: str, why: str, what: str = "Forbidden") -> Invalid:
-    reason = "FieldValueRequired" if what == "Required value" else "FieldValueForbidden"
-    return refusals.invalid(GVK("meta.k8s.io", "v1", "PatchOptions"), "", [FieldError(reason, field, f"{what}: {why}")])
+def _bad_option(error: FieldError) -> Invalid:
+    return refusals.invalid(GVK("meta.k8s.io", "v1", "PatchOptions"), "", [error])

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from isvc.apiserver import forms, refusals
+from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
 from isvc.apiserver.resources.description import Description, Scale
-from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.tables.columns import NAME, Column, age, at
 from isvc.apiserver.verbs import body, patch, read, update
 from isvc.apiserver.verbs.pipeline import Api, from_stored
@@ -58,8 +58,8 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
         after = _check(edit(before))
         replicas = (after.get("spec") or {}).get("replicas") or 0
         if replicas < 0 and not description.custom:  # whose schema says the same
-            why = f"Invalid value: {replicas}: must be greater than or equal to 0"
-            raise refusals.invalid(SCALE, call.name, [FieldError("FieldValueInvalid", "spec.replicas", why)])
+            errors = [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
+            raise refusals.invalid(SCALE, call.name, errors)
         _set(live, path, replicas)
         version = (after.get("metadata") or {}).get("resourceVersion") or ""
         if not isinstance(version, str):

@@ -8,7 +8,7 @@ from isvc.apiserver import refusals
 from isvc.apiserver.access.tokens import ISSUER
 from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.objects.metadata import now
+from isvc.apiserver.objects.metadata import now, timestamp
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import body, read
 from isvc.apiserver.verbs.pipeline import Api
@@ -34,7 +34,7 @@ async def request_token(api: Api, call: Call) -> Response:
         token, ends = "", 0
     else:
         token, ends = api.tokens.issue(account, audiences, seconds, bound)
-    when = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    when = timestamp(datetime.fromtimestamp(ends, UTC))
     metadata = {"name": call.name, "namespace": call.namespace, "creationTimestamp": now()}
     reference = spec.get("boundObjectRef")
     return Response.json(

@@ -192,4 +192,4 @@ async def bind(api: Api, call: Call) -> Response:
         return pod
 
     await change(api, call, set_node, tracked=True)
-    return Response.json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+    return Response.success(code=201)

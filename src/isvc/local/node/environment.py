@@ -7,10 +7,10 @@ reach a model server by accident.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, containers_of, dig
 from isvc.kube.quantity import Quantity
 from isvc.local.node.capacity import capacity
 
@@ -136,11 +136,7 @@ def references(pod: Object) -> tuple[set[str], set[str]]:
     """Returns the names of the ConfigMaps and Secrets that the variables of a pod's containers come from."""
     config_maps: set[str] = set()
     secrets: set[str] = set()
-    containers: Sequence[Object] = [
-        *(dig(pod, "spec", "initContainers") or []),
-        *(dig(pod, "spec", "containers") or []),
-    ]
-    for container in containers:
+    for container in containers_of(pod.get("spec") or {}):
         sources = [*(container.get("envFrom") or []), *(e.get("valueFrom") or {} for e in container.get("env") or [])]
         for source in sources:
             for key, found in (("configMap", config_maps), ("secret", secrets)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from isvc.apiserver import refusals
 from isvc.apiserver.reader import Reader
@@ -39,9 +39,3 @@ def join_reasons(reasons: Iterable[str]) -> str:
     """Joins reasons as Go shows a list of errors: one bare, more in brackets, none twice."""
     distinct = list(dict.fromkeys(reasons))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-
-
-def containers_of(spec: Object) -> Iterator[Object]:
-    """Yields the containers of a pod in the order in which they start; ephemeral ones aside."""
-    for field in ("initContainers", "containers"):
-        yield from spec.get(field) or ()

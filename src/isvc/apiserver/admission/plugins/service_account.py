@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isvc.apiserver.admission.plugins.plugin import Plugin, containers_of, forbidden
+from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden
 from isvc.apiserver.objects.metadata import generate_name
 from isvc.apiserver.request import AdmissionRequest
-from isvc.kube.objects import Object, annotations_of
+from isvc.kube.objects import Object, annotations_of, containers_of
 
 _DEFAULT = "default"
 _MIRROR = "kubernetes.io/config.mirror"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from isvc.kube.errors import NotFound
 from isvc.kube.node_selectors import selects
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.objects import Object, containers_of, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS, Resource
 from isvc.local.node import environment
 from isvc.local.node.environment import Missing
@@ -23,7 +23,7 @@ async def files_of(pod: Object, client: Client, disk: Path, node: str) -> folder
     secrets = await _contents(client, pod, SECRETS, from_env[1] | mounted[1])
     volumes = {name: folder async for name, folder in _volumes(pod, client, disk, node)}
     files = folders.Files(config_maps, secrets, await request_tokens(pod, client), volumes)
-    for spec in [*(dig(pod, "spec", "initContainers") or []), *(dig(pod, "spec", "containers") or [])]:
+    for spec in containers_of(pod.get("spec") or {}):
         environment.container_env(pod, spec, files.as_text())
     return files
 
