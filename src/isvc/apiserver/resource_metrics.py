@@ -10,7 +10,6 @@ from typing import Final
 
 from isvc.apiserver.resources.description import Description
 from isvc.apiserver.resources.registry import Registry
-from isvc.apiserver.resources.strategy import Strategy
 from isvc.apiserver.store.entry import DELETED, Entry, Event
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.tables.columns import NAME, Column, at
@@ -61,4 +60,4 @@ _COLUMNS: Final = (
 
 
 def _describe(resource: Resource) -> Description:
-    return Description(resource, Strategy(), verbs=("get", "list"), columns=_COLUMNS)
+    return Description(resource, verbs=("get", "list"), columns=_COLUMNS)

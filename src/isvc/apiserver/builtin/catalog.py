@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from isvc.apiserver.builtin.base import BuiltIn, Claims
 from isvc.apiserver.builtin.kind import Kind
 from isvc.apiserver.builtin.kinds import access, cluster, core, extensions, network, storage, workloads
-from isvc.apiserver.resources.description import Description, Scale
+from isvc.apiserver.resources.description import Description
 
 KINDS: Final[tuple[Kind, ...]] = (
     *core.KINDS,
@@ -30,19 +31,4 @@ def descriptions(claims: Claims) -> Iterator[Description]:
 
 
 def describe(kind: Kind, claims: Claims) -> Description:
-    return Description(
-        resource=kind.resource,
-        strategy=(kind.strategy or BuiltIn)(kind, claims),
-        short_names=kind.short_names,
-        categories=kind.categories,
-        verbs=kind.verbs,
-        status=kind.status,
-        scale=Scale(label_selector="spec.selector") if kind.scale else None,
-        storage=kind.storage,
-        columns=kind.columns,
-        selectable=kind.selectable,
-        names=kind.names,
-        returns_deleted=kind.returns_deleted,
-        subresources=kind.subresources,
-        deprecation=kind.deprecation,
-    )
+    return replace(kind, strategy=(kind.strategy_class or BuiltIn)(kind, claims))

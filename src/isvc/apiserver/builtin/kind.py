@@ -6,16 +6,14 @@ object is silent stands in `kube.builtin.defaults`, because the engine needs it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from isvc.apiserver.builtin.warnings import Warn
-from isvc.apiserver.resources.description import ALL_VERBS, Subresource
+from isvc.apiserver.resources.description import Description, Scale
 from isvc.apiserver.resources.strategy import FieldError
-from isvc.apiserver.tables.columns import AGE, NAME, Column
 from isvc.kube.objects import Object
-from isvc.kube.resource import Resource
 
 if TYPE_CHECKING:
     from isvc.apiserver.builtin.base import BuiltIn
@@ -26,23 +24,11 @@ Check: TypeAlias = Callable[[Object], Iterable[FieldError]]
 CheckUpdate: TypeAlias = Callable[[Object, Object], Iterable[FieldError]]
 
 CREATE_ONLY = ("create",)
+WORKLOAD_SCALE = Scale(label_selector="spec.selector")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
-    resource: Resource
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = ALL_VERBS
-    #: How `kubectl get` shows it.
-    columns: Sequence[Column] = (NAME, AGE)
-    #: Which rule names follow: see `metadata.NAME_RULES`.
-    names: str = "subdomain"
-    #: Paths usable in field selectors beyond metadata.name and metadata.namespace.
-    selectable: tuple[str, ...] = ()
-    status: bool = False
-    scale: bool = False
-    subresources: tuple[Subresource, ...] = ()
+class Kind(Description):
     #: Whether metadata.generation counts changes.
     generation: bool = False
     #: Whether a new object may come with a status.
@@ -51,8 +37,6 @@ class Kind:
     created_by_update: bool = False
     #: Whether an update has to say which version it replaces.
     version_required: bool = False
-    #: Whether a completed deletion answers with the object instead of a Status.
-    returns_deleted: bool = False
     #: What becomes of dependents when a deletion does not say.
     propagation: str = ""
     #: What only the server says about a new object, or a changed one.
@@ -64,11 +48,7 @@ class Kind:
     check_status: Check | None = None
     #: What is accepted and probably not meant, in a new object or a changed one.
     warn: Warn | None = None
-    #: Sent back as a warning with every request.
-    deprecation: str = ""
     #: The object in another version, when it is served in two.
     convert: Callable[[Object, str], Object] | None = None
-    #: The version that is stored, when it is another one.
-    storage: Resource | None = None
     #: The class of a kind that needs more than this record.
-    strategy: type[BuiltIn] | None = None
+    strategy_class: type[BuiltIn] | None = None

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from isvc.apiserver.resources.strategy import Strategy
-from isvc.apiserver.tables.columns import Column
+from isvc.apiserver.tables.columns import AGE, NAME, Column
 from isvc.kube.objects import GVK
 from isvc.kube.resource import Resource
 
@@ -37,7 +37,7 @@ class Subresource(NamedTuple):
 @dataclass(frozen=True)
 class Description:
     resource: Resource
-    strategy: Strategy
+    strategy: Strategy = field(default_factory=Strategy)
     singular: str = ""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -47,7 +47,8 @@ class Description:
     scale: Scale | None = None
     #: The version that objects are kept in; another served version converts on the way in and out.
     storage: Resource | None = None
-    columns: Sequence[Column] = ()
+    #: How `kubectl get` shows it.
+    columns: Sequence[Column] = (NAME, AGE)
     #: Paths usable in field selectors beyond metadata.name and metadata.namespace.
     selectable: tuple[str, ...] = ()
     #: True for kinds that come from a CustomResourceDefinition.

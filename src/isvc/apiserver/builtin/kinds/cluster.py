@@ -43,7 +43,7 @@ KINDS: Final = (
         check=rules.event,
         convert=conversion.event,
         storage=EVENTS,
-        strategy=strategies.Events,
+        strategy_class=strategies.Events,
     ),
     Kind(
         resource=Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False),
@@ -65,7 +65,7 @@ KINDS: Final = (
         status=True,
         subresources=(Subresource("approval", "CertificateSigningRequest", READ_WRITE),),
         check=certificate_rules.request,
-        strategy=strategies.CertificateRequests,
+        strategy_class=strategies.CertificateRequests,
     ),
     Kind(
         resource=Resource(_FLOW, "v1", "flowschemas", "FlowSchema", namespaced=False),

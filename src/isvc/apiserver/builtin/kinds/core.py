@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from isvc.apiserver.builtin import conversion, prepare, strategies, warnings
-from isvc.apiserver.builtin.kind import CREATE_ONLY, Kind
+from isvc.apiserver.builtin.kind import CREATE_ONLY, WORKLOAD_SCALE, Kind
 from isvc.apiserver.builtin.validation import pods as pod_rules
 from isvc.apiserver.builtin.validation import services as service_rules
 from isvc.apiserver.builtin.validation import storage as storage_rules
@@ -91,7 +91,7 @@ KINDS: Final = (
         created_by_update=True,
         check=storage_rules.event,
         convert=conversion.event,
-        strategy=strategies.Events,
+        strategy_class=strategies.Events,
     ),
     _kind(
         "limitranges",
@@ -111,7 +111,7 @@ KINDS: Final = (
         subresources=(Subresource("finalize", "Namespace", ("update",)),),
         returns_deleted=True,
         on_create=prepare.namespace,
-        strategy=strategies.Namespaces,
+        strategy_class=strategies.Namespaces,
     ),
     Kind(
         resource=NODES,
@@ -122,7 +122,7 @@ KINDS: Final = (
         status=True,
         created_with_status=True,
         on_create=prepare.node,
-        strategy=strategies.Nodes,
+        strategy_class=strategies.Nodes,
     ),
     _kind(
         "persistentvolumeclaims",
@@ -160,7 +160,7 @@ KINDS: Final = (
         check=pod_rules.pod,
         warn=warnings.pod,
         check_update=pod_rules.pod_update,
-        strategy=strategies.Pods,
+        strategy_class=strategies.Pods,
     ),
     _kind("podtemplates", "PodTemplate", columns=workloads.POD_TEMPLATES, generation=True, returns_deleted=True),
     _kind(
@@ -171,7 +171,7 @@ KINDS: Final = (
         columns=workloads.REPLICA_SETS,
         selectable=("status.replicas",),
         status=True,
-        scale=True,
+        scale=WORKLOAD_SCALE,
         generation=True,
     ),
     _kind(
@@ -212,6 +212,6 @@ KINDS: Final = (
         check=service_rules.service,
         warn=warnings.service,
         check_update=service_rules.service_update,
-        strategy=strategies.Services,
+        strategy_class=strategies.Services,
     ),
 )

@@ -42,7 +42,7 @@ KINDS: Final = (
         status=True,
         generation=True,
         version_required=True,
-        strategy=Definitions,
+        strategy_class=Definitions,
     ),
     Kind(
         resource=API_SERVICES,

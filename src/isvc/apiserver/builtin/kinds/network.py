@@ -18,7 +18,7 @@ KINDS: Final = (
         generation=True,
         check=rules.endpoint_slice,
         check_update=rules.endpoint_slice_update,
-        strategy=strategies.EndpointSlices,
+        strategy_class=strategies.EndpointSlices,
     ),
     Kind(
         resource=Resource(_GROUP, "v1", "ingressclasses", "IngressClass", namespaced=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.apiserver.builtin import conversion, prepare, strategies, warnings
-from isvc.apiserver.builtin.kind import Kind
+from isvc.apiserver.builtin.kind import WORKLOAD_SCALE, Kind
 from isvc.apiserver.builtin.validation import autoscaling
 from isvc.apiserver.builtin.validation import workloads as rules
 from isvc.apiserver.tables import workloads
@@ -46,13 +46,13 @@ APPS: Final = (
         categories=("all",),
         columns=workloads.DEPLOYMENTS,
         status=True,
-        scale=True,
+        scale=WORKLOAD_SCALE,
         generation=True,
         check=rules.deployment,
         warn=warnings.workload("spec", "template", named=True),
         check_update=rules.selector_unchanged,
         check_status=rules.deployment_status,
-        strategy=strategies.Deployments,
+        strategy_class=strategies.Deployments,
     ),
     Kind(
         resource=REPLICA_SETS,
@@ -61,7 +61,7 @@ APPS: Final = (
         columns=workloads.REPLICA_SETS,
         selectable=("status.replicas",),
         status=True,
-        scale=True,
+        scale=WORKLOAD_SCALE,
         generation=True,
         check=rules.replica_set,
         warn=warnings.workload("spec", "template", named=True),
@@ -73,7 +73,7 @@ APPS: Final = (
         categories=("all",),
         columns=workloads.STATEFUL_SETS,
         status=True,
-        scale=True,
+        scale=WORKLOAD_SCALE,
         generation=True,
         check=rules.stateful_set,
         warn=warnings.workload("spec", "template"),
