@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -66,36 +67,25 @@ class Background(Protocol):
     def stop(self) -> None: ...
 
 
+@dataclass(eq=False)
 class Server:
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        ephemeral: bool = False,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        socket: Path | None = None,
-        controllers: bool = False,
-        durable: bool = False,
-        credentials: Credentials | None = None,
-        service_network: str = SERVICE_NETWORK,
-        without_plugins: Sequence[str] | None = None,
-    ) -> None:
-        """Keeps certificates in `folder`, and objects too unless `ephemeral`. Listens at `socket`, too, without TLS."""
-        self._folder = folder
-        self._ephemeral = ephemeral
-        self._host = host
-        self._port = port
-        self._socket = socket
-        self._controllers = controllers
-        self._durable = durable
-        self._credentials = credentials or Credentials()
-        self._service_network = service_network
-        self._without_plugins = without_plugins
+    """Keeps certificates in `folder`, and objects too unless `ephemeral`. Listens at `socket`, too, without TLS."""
+
+    folder: Path
+    _: KW_ONLY
+    ephemeral: bool = False
+    host: str = "127.0.0.1"
+    port: int = 0
+    socket: Path | None = None
+    controllers: bool = False
+    durable: bool = False
+    credentials: Credentials = field(default_factory=Credentials)
+    service_network: str = SERVICE_NETWORK
+    without_plugins: Sequence[str] | None = None
 
     async def start(self) -> None:
         """Loads what is kept, and listens. Raises InUse, OSError or Unusable if that cannot be."""
-        self._lock = FolderLock(self._folder)
+        self._lock = FolderLock(self.folder)
         try:
             await self._start()
         except BaseException:
@@ -103,20 +93,20 @@ class Server:
             raise
 
     async def _start(self) -> None:
-        self._hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self._host]))
-        self.identity = identity.load(self._folder / "pki", self._hosts)
-        self.store = Store(None if self._ephemeral else self._folder, durable=self._durable)
-        claims = Claims(ServiceAddresses(self._service_network))
+        self._hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self.host]))
+        self.identity = identity.load(self.folder / "pki", self._hosts)
+        self.store = Store(None if self.ephemeral else self.folder, durable=self.durable)
+        claims = Claims(ServiceAddresses(self.service_network))
         claims.follow(self.store)
         self.registry = Registry(descriptions(claims))
         reader = Reader(self.store)
-        plugins = enabled_plugins(reader, self._without_plugins, controllers=self._controllers)
+        plugins = enabled_plugins(reader, self.without_plugins, controllers=self.controllers)
         policies = Policies(reader, self.registry)
         self._admission = Admission(reader, plugins=plugins, policies=policies, quota=ResourceQuota(self.store))
         self._custom = CustomResources(self.store, self.registry, self._admission.caller)
         self._resource_metrics = ResourceMetrics(self.store, self.registry)
-        tokens = Tokens(self._folder / "pki", self._uid_of)
-        self._authenticator = Authenticator(self.identity, tokens, self._credentials.tokens)
+        tokens = Tokens(self.folder / "pki", self._uid_of)
+        self._authenticator = Authenticator(self.identity, tokens, self.credentials.tokens)
         self._rbac = Rbac(self.store)
         self._nodes = Nodes(self.store, self.identity)
         self.api = Api(self.store, self.registry, self._admission, self.identity, tokens, self._rbac, self._nodes)
@@ -125,16 +115,16 @@ class Server:
         self.metrics = Metrics(self.store, self.registry)
         handler = ApiHandler(self.handle, self.metrics.observe_latency)
         self._http = HttpServer(handler, idle_seconds=IDLE_SECONDS, tls=self._certificate())
-        address, self._port = await self._http.listen(self._host, self._port)
-        if self._socket is not None:
-            await self._http.listen_at(self._socket)
-        await bootstrap.create_missing(self.api, claims.addresses.kubernetes, address, self._port)
+        address, self.port = await self._http.listen(self.host, self.port)
+        if self.socket is not None:
+            await self._http.listen_at(self.socket)
+        await bootstrap.create_missing(self.api, claims.addresses.kubernetes, address, self.port)
         self._background: list[Background] = [
             DefinitionFinalizer(self.api),
             NameAcceptance(self.api, claims.names),
             EventExpiry(self.api),
         ]
-        if self._controllers:
+        if self.controllers:
             self._background += [
                 GarbageCollector(self.api),
                 NamespaceFinalizer(self.api),
@@ -147,8 +137,8 @@ class Server:
 
     @property
     def url(self) -> str:
-        host = "127.0.0.1" if self._host in bootstrap.ANYWHERE else self._host
-        return f"https://{host}:{self._port}"
+        host = "127.0.0.1" if self.host in bootstrap.ANYWHERE else self.host
+        return f"https://{host}:{self.port}"
 
     async def stop(self) -> None:
         """Ends watches, lets requests under way finish, and closes the store."""
@@ -163,9 +153,9 @@ class Server:
 
     def _certificate(self) -> CertificateFiles:
         context = self.identity.server_context()
-        if self._credentials.client_ca is not None:
-            context.load_verify_locations(self._credentials.client_ca)
-        files = CertificateFiles(context, *(self._credentials.serving or self.identity.serving))
+        if self.credentials.client_ca is not None:
+            context.load_verify_locations(self.credentials.client_ca)
+        files = CertificateFiles(context, *(self.credentials.serving or self.identity.serving))
         files.load()
         return files
 

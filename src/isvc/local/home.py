@@ -46,6 +46,16 @@ class Running:
     gateway_restarted: str = ""  # when that was last
 
 
+class _Below:
+    """A path below the root of a home."""
+
+    def __init__(self, *parts: str) -> None:
+        self._parts = parts
+
+    def __get__(self, home: Home, _: type[Home]) -> Path:
+        return home.root.joinpath(*self._parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     root: Path
@@ -54,74 +64,27 @@ class Home:
     def default(cls) -> Home:
         return cls(Path(os.environ.get("ISVC_HOME") or Path.home() / ".isvc"))
 
-    @property
-    def kubeconfig(self) -> Path:
-        return self.root / "kubeconfig"
-
-    @property
-    def api_server(self) -> Path:
-        return self.root / "apiserver"
+    kubeconfig = _Below("kubeconfig")
+    api_server = _Below("apiserver")
+    pki = _Below("apiserver", "pki")
+    certificates = _Below("webhooks")
+    tls = _Below("tls")  # the authority of the gateway's certificates
+    gateway = _Below("run", "gateway")  # the sockets by which we and Envoy reach each other
+    logs = _Below("logs")
+    claims = _Below("volumes")
+    disk = _Below("disk")  # the root of paths that PersistentVolumes name: `/models` is `models` in it
+    runtimes = _Below("runtimes")
+    examples = _Below("examples")
+    processes = _Below("run", "processes")
+    _lock = _Below("run", "lock")
+    _webhook_ports = _Below("run", "webhook-ports.json")
+    _running = _Below("run", "up.json")
 
     @property
     def api_socket(self) -> str:
         """Where we reach the API server without TLS; nowhere, if the path would be too long for a socket."""
         path = self.root.absolute() / "run" / "apiserver.sock"
         return str(path) if fits_a_socket(path) else ""
-
-    @property
-    def pki(self) -> Path:
-        return self.api_server / "pki"
-
-    @property
-    def certificates(self) -> Path:
-        return self.root / "webhooks"
-
-    @property
-    def tls(self) -> Path:
-        """The authority of the gateway's certificates."""
-        return self.root / "tls"
-
-    @property
-    def gateway(self) -> Path:
-        """The sockets by which we and Envoy reach each other."""
-        return self.root / "run" / "gateway"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    @property
-    def claims(self) -> Path:
-        return self.root / "volumes"
-
-    @property
-    def disk(self) -> Path:
-        """The root of paths that PersistentVolumes name: `/models` is `models` in it."""
-        return self.root / "disk"
-
-    @property
-    def runtimes(self) -> Path:
-        return self.root / "runtimes"
-
-    @property
-    def examples(self) -> Path:
-        return self.root / "examples"
-
-    @property
-    def processes(self) -> Path:
-        return self.root / "run" / "processes"
-
-    @property
-    def _lock(self) -> Path:
-        return self.root / "run" / "lock"
-
-    @property
-    def _webhook_ports(self) -> Path:
-        return self.root / "run" / "webhook-ports.json"
-
-    @property
-    def _running(self) -> Path:
-        return self.root / "run" / "up.json"
 
     def prepare(self) -> None:
         """Makes the folders, for their owner alone. One that others could have put something into is refused."""

@@ -89,29 +89,19 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
         env["VIRTUAL_ENV"] = str(scripts.parent)
     working_dir = translation.paths(spec.get("workingDir") or "") or program.working_dir
     folder = Path(working_dir) if working_dir else own_folders.get("HOME", context.folder)
-    return Launch(command, env, folder, translation, _policy(spec, program, command, context, folders, termination_log))
-
-
-def _policy(
-    spec: Object,
-    program: Program,
-    command: list[str],
-    context: PodContext,
-    folders: Mapping[str, str],
-    termination_log: Path,
-) -> Policy | None:
-    if context.sandbox is None:
-        return None
-    return context.sandbox.policy(
-        context.pod,
-        spec,
-        program,
-        command,
-        folder=context.folder,
-        mounts=folders,
-        ports=list(context.ports.values()),
-        termination_log=termination_log,
-    )
+    policy = None
+    if context.sandbox is not None:
+        policy = context.sandbox.policy(
+            context.pod,
+            spec,
+            program,
+            command,
+            folder=context.folder,
+            mounts=folders,
+            ports=list(context.ports.values()),
+            termination_log=termination_log,
+        )
+    return Launch(command, env, folder, translation, policy)
 
 
 def _conveniences(spec: Object, context: PodContext, translation: Translation) -> dict[str, str]:

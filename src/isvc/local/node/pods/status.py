@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from isvc.kube.conditions import FALSE, TRUE, conditions_of, stamp
 from isvc.kube.objects import Object, dig
 from isvc.local.node.containers.state import ContainerState
 
@@ -42,7 +42,6 @@ def pod_status(
 def _conditions(
     pod: Object, init: Sequence[ContainerState], containers: Sequence[ContainerState], phase: str, now: str
 ) -> list[Object]:
-    before: dict[str, Object] = {c["type"]: c for c in dig(pod, "status", "conditions") or []}
     sidecars = sidecars_of(pod)
     uninitialized = [state.name for state in init if not _is_past(state, sidecars)]
     initialized = not uninitialized or phase == "Succeeded"
@@ -51,31 +50,24 @@ def _conditions(
     over = phase in ("Succeeded", "Failed")
     reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     unready_message = "" if over else f"containers with unready status: [{' '.join(unready)}]"
-    wanted: list[tuple[str, bool, str, str]] = [
-        ("PodReadyToStartContainers", not over, "", ""),
-        (
-            "Initialized",
-            initialized,
-            "" if initialized else "ContainersNotInitialized",
-            "" if initialized else f"containers with incomplete status: [{' '.join(uninitialized)}]",
-        ),
-    ]
+    incomplete_message = f"containers with incomplete status: [{' '.join(uninitialized)}]"
     ready = initialized and not unready and not over
     why_not = ("", "") if ready else (reason, unready_message)
-    wanted += [("Ready", ready, *why_not), ("ContainersReady", ready, *why_not), ("PodScheduled", True, "", "")]
-    return [_condition(before.get(kind), kind, ok, why, message, now) for kind, ok, why, message in wanted]
+    wanted = [
+        ("PodReadyToStartContainers", not over, "", ""),
+        ("Initialized", initialized, *(("", "") if initialized else ("ContainersNotInitialized", incomplete_message))),
+        ("Ready", ready, *why_not),
+        ("ContainersReady", ready, *why_not),
+        ("PodScheduled", True, "", ""),
+    ]
+    before = conditions_of(pod)
+    return [stamp(_condition(*each), before, now) for each in wanted]
 
 
-def _condition(before: Object | None, kind: str, ok: bool, reason: str, message: str, now: str) -> Object:
-    status = "True" if ok else "False"
-    same = before is not None and before.get("status") == status
-    condition: dict[str, Any] = {"type": kind, "status": status, "lastProbeTime": None}
-    condition["lastTransitionTime"] = before["lastTransitionTime"] if before and same else now
-    if reason:
-        condition["reason"] = reason
-    if message:
-        condition["message"] = message
-    return condition
+def _condition(kind: str, ok: bool, reason: str, message: str) -> Object:
+    said = {"reason": reason, "message": message}
+    status = {"type": kind, "status": TRUE if ok else FALSE, "lastProbeTime": None}
+    return {**status, **{name: text for name, text in said.items() if text}}
 
 
 def sidecars_of(pod: Object) -> set[str]:
