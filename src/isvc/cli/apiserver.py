@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,9 +32,7 @@ import click
     help="Also collect garbage by owner reference, finalize namespaces and give them a ServiceAccount; without it, as "
     "with a bare kube-apiserver, children of deleted owners stay and namespaces remain Terminating.",
 )
-def command(
-    kubeconfig: Path, folder: Path, port: int, host: str, ephemeral: bool, durable: bool, controllers: bool
-) -> None:
+def command(**flags: Any) -> None:
     """Run the embedded Kubernetes API server alone, in the foreground.
 
     It listens on loopback with TLS and accepts the token or client certificate in the kubeconfig, which is written
@@ -42,6 +41,6 @@ def command(
     from isvc.apiserver.run import CANNOT_RUN, Options, run
 
     try:
-        run(Options(folder, kubeconfig, host, port, ephemeral, controllers, durable))
+        run(Options(**flags))
     except CANNOT_RUN as error:
         raise click.ClickException(str(error)) from None

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from isvc.insight.operations import NotPossible
 from isvc.kube.go_yaml import load_all
 from isvc.kube.objects import Object
 from isvc.serving.shipped import CHART
@@ -24,7 +25,7 @@ from isvc.serving.templates.values import ANY, STRING, Maybe, Value, is_true, un
 RELEASE: Final = "isvc"
 
 
-class RefusedValues(Exception):
+class RefusedValues(NotPossible):
     """Values that the chart refuses, by its schema or in a template."""
 
 

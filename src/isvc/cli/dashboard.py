@@ -6,7 +6,7 @@ import asyncio
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -28,7 +28,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the flags say. A `port` that is not given is 8090, or a free one."""
+    """What the flags of the same names say. A `port` that is not given is 8090, or a free one."""
 
     host: str = "127.0.0.1"
     port: int | None = None
@@ -48,7 +48,7 @@ class Opened(NamedTuple):
 
 
 @click.command()
-@click.option("--address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--address", "host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=PORT_NUMBER, help="Port to listen on.  [default: 8090, or a free one]")
 @click.option("--allow-edit", is_flag=True, help="Let services be stopped, scaled, undone and deleted.")
 @click.option("--password-file", type=_FILE, help="Let in whoever knows the password in this file.")
@@ -57,25 +57,14 @@ class Opened(NamedTuple):
 @click.option("--tls-key", type=_FILE, help="Key of the certificate.")
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
 @cluster_options()
-def command(
-    cluster: Cluster,
-    address: str,
-    port: int | None,
-    allow_edit: bool,
-    password_file: Path | None,
-    user_tokens: bool,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    open_browser: bool,
-) -> None:
+def command(cluster: Cluster, open_browser: bool, **flags: Any) -> None:
     """Show the services of a cluster in a browser, live, with what keeps one from being ready.
 
     It listens on this machine alone, and lets in whoever has the link that it prints. On other addresses it wants a
     password, or users' own tokens: then the cluster's own rules say what each of them sees. With -n only that
     namespace is shown. Ctrl-C ends it.
     """
-    namespaces = (cluster.namespace,) if cluster.namespace else ()
-    wanted = Wanted(address, port, allow_edit, password_file, user_tokens, tls_cert, tls_key, namespaces)
+    wanted = Wanted(**flags, namespaces=(cluster.namespace,) if cluster.namespace else ())
     _check(wanted)
     _log_errors()
     cluster.run(lambda client: _serve(client, wanted, open_browser=open_browser))
@@ -143,22 +132,14 @@ async def start(client: Client, wanted: Wanted, first_look: float = 0.0, opened:
 def open_entrance(wanted: Wanted) -> Opened:
     """Listens where that is wanted; refuses a port that was asked for and is taken."""
     from isvc.dashboard.entrance import Entrance
+    from isvc.local.node.pods.ports import Ports
+    from isvc.local.stack import port_or_free
 
-    entrance = Entrance(wanted.host, _free_port(wanted), _tls(wanted))
+    entrance = Entrance(wanted.host, port_or_free(wanted.port, _PORT, Ports()), _tls(wanted))
     try:
         return Opened(entrance, entrance.listen())
     except OSError as error:
         raise click.ClickException(f"cannot listen on {wanted.host}: {error.strerror or error}") from None
-
-
-def _free_port(wanted: Wanted) -> int:
-    from isvc.local.node.pods.ports import Ports
-    from isvc.local.stack import PortBusy, port_or_free
-
-    try:
-        return port_or_free(wanted.port, _PORT, Ports())
-    except PortBusy as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _password(path: Path) -> str:

@@ -45,22 +45,19 @@ def command(namespace: str, kinds: bool, values: tuple[Path, ...], settings: tup
     chosen: dict[str, Any] = {}
     for each in (*(yaml.safe_load(path.read_text()) for path in values), *map(_setting, settings)):
         chosen = chart.merge_values(chosen, each or {})
-    try:
-        if kinds:
-            minimal, extension = (chosen.pop(name, False) is True for name in ("minimal", "inferenceExtension"))
-            certificates = chart.complete_values(chosen)["certificates"]
-            certificate = "llmisvc-serving-cert" if certificates["source"] == "cert-manager" else ""
-            objects = cluster_manifests.kinds(
-                namespace,
-                certificate=certificate,
-                authority=certificates["caBundle"],
-                minimal=minimal,
-                others=inference_extension_crds() if extension else (),
-            )
-        else:
-            objects = chart.render(namespace, chosen)
-    except chart.RefusedValues as error:
-        raise click.ClickException(str(error)) from None
+    if kinds:
+        minimal, extension = (chosen.pop(name, False) is True for name in ("minimal", "inferenceExtension"))
+        certificates = chart.complete_values(chosen)["certificates"]
+        certificate = "llmisvc-serving-cert" if certificates["source"] == "cert-manager" else ""
+        objects = cluster_manifests.kinds(
+            namespace,
+            certificate=certificate,
+            authority=certificates["caBundle"],
+            minimal=minimal,
+            others=inference_extension_crds() if extension else (),
+        )
+    else:
+        objects = chart.render(namespace, chosen)
     click.echo(dump(*objects), nl=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,18 +31,7 @@ REFUSED, UNREADABLE = 1, 2
 @click.option("--as-stored", is_flag=True, help="Print objects as an API server stores them: with defaults and owners.")
 @click.option("--pods", is_flag=True, help="Print the pods of workloads, too, as the webhook leaves them.")
 @output_option(YAML, JSON, NAME)
-def command(
-    files: tuple[str, ...],
-    extra: tuple[str, ...],
-    config: str | None,
-    mode: str,
-    namespace: str,
-    without: tuple[str, ...],
-    no_shipped: bool,
-    as_stored: bool,
-    pods: bool,
-    output: str | None,
-) -> None:
+def command(files: tuple[str, ...], no_shipped: bool, as_stored: bool, output: str | None, **flags: Any) -> None:
     """Print every child that InferenceServices, LLMInferenceServices, InferenceGraphs and TrainedModels would get.
 
     The documents pass admission, and the controllers plan them as on a cluster where all becomes ready. Exits with 1 if
@@ -51,16 +40,7 @@ def command(
     from isvc.insight.rendering import DocumentError, render
 
     try:
-        rendering = render(
-            *files,
-            extra=extra,
-            config=config,
-            mode=mode,
-            namespace=namespace,
-            without=without,
-            shipped=not no_shipped,
-            pods=pods,
-        )
+        rendering = render(*files, shipped=not no_shipped, **flags)
     except DocumentError as error:
         click.echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(UNREADABLE) from None

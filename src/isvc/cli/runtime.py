@@ -51,8 +51,6 @@ def add(name: str, words: tuple[str, ...], requirements: tuple[Path, ...], image
             made = runtimes.add_recipe(home.runtimes, name, requirements)
         else:
             made = runtimes.add(home.runtimes, name, requirements, image=image, command=words, python=python)
-    except runtimes.RuntimeFailure as error:
-        raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot keep files in {home.root}: {error.strerror or error}") from None
     click.echo(f"pods of the image {made.image} run with {made.python}")
@@ -80,8 +78,5 @@ def remove(name: str) -> None:
     from isvc.local import runtimes
     from isvc.local.home import Home
 
-    try:
-        runtimes.remove(Home.default().runtimes, name)
-    except runtimes.RuntimeFailure as error:
-        raise click.ClickException(str(error)) from None
+    runtimes.remove(Home.default().runtimes, name)
     click.echo(f"removed {name}")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--api-port", type=PORT_NUMBER, help="Port of the API server.  [default: 6443, or a free one]")
-@click.option("--port", type=PORT_NUMBER, help="Port of the gateway.  [default: 8080, or a free one]")
+@click.option("--port", "gateway_port", type=PORT_NUMBER, help="Port of the gateway.  [default: 8080, or a free one]")
 @click.option("--dashboard-port", type=PORT_NUMBER, help="Port of the dashboard.  [default: 8090, or a free one]")
 @click.option("--no-dashboard", is_flag=True, help="Start without the dashboard.")
 @click.option("--allow-edit", is_flag=True, help="Let services be edited on the dashboard.")
@@ -59,36 +59,23 @@ if TYPE_CHECKING:
     help="Import frameworks before a model needs them, where a GiB of memory is free; they are let go in ten minutes.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log what the parts do.")
-def command(
-    api_port: int | None,
-    port: int | None,
-    dashboard_port: int | None,
-    no_dashboard: bool,
-    allow_edit: bool,
-    ephemeral: bool,
-    durable: bool,
-    simulate: bool,
-    sandbox: bool,
-    allow_origins: tuple[str, ...],
-    tls: bool,
-    access_log: str,
-    access_log_format: str,
-    warm_up: bool,
-    verbose: bool,
-) -> None:
+def command(dashboard_port: int | None, no_dashboard: bool, allow_edit: bool, verbose: bool, **flags: Any) -> None:
     """Start everything on this machine, in the foreground: an API server for kubectl, KServe's controllers, a node that
     runs model servers as processes, and a gateway. Ctrl-C stops all of it; the next start takes up where it ended.
 
     Files are kept in ~/.isvc, or in $ISVC_HOME. Images become programs by a table, which ~/.isvc/images.yaml extends.
     """
-    from isvc.local.choices import Choices
-    from isvc.local.home import AlreadyRunning, Home
-
     gc.disable()  # until it has started: there is little but code so far
     sys.dont_write_bytecode = False  # whatever the shell wants: a start would compile 900 modules each time
-    _check_files()
-    _check_envoy()
-    if sandbox:
+    from isvc.local.choices import Choices
+    from isvc.local.gateway.process import find_envoy
+    from isvc.local.home import AlreadyRunning, Home
+    from isvc.local.open_files import allow_many_files
+
+    allow_many_files()
+    find_envoy()
+    choices = Choices(**flags)
+    if choices.sandbox:
         _check_sandbox()
     home = Home.default()
     try:
@@ -98,19 +85,6 @@ def command(
         raise click.ClickException(f"cannot keep files in {home.root}: {error.strerror or error}") from None
     try:
         with home.lock():
-            choices = Choices(
-                api_port,
-                port,
-                ephemeral,
-                durable,
-                simulate,
-                allow_origins=allow_origins,
-                sandbox=sandbox,
-                tls=tls,
-                access_log=access_log,
-                access_log_json=access_log_format == "json",
-                warm_up=warm_up,
-            )
             wanted = Wanted(port=dashboard_port, allow_edit=allow_edit)
             dashboard = None if no_dashboard else (wanted, open_entrance(wanted))
             sys.exit(_run(lambda: _up(home, choices, dashboard)))
@@ -119,26 +93,6 @@ def command(
         if error.running:
             _next_steps(home, error.running)
         sys.exit(1)
-
-
-def _check_files() -> None:
-    """Refuse to start where too few files may be open, and allow for many services where they may be."""
-    from isvc.local.open_files import TooFewFiles, allow_many_files
-
-    try:
-        allow_many_files()
-    except TooFewFiles as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _check_envoy() -> None:
-    """Refuse to start where there is no gateway for this platform."""
-    from isvc.local.gateway.process import NoEnvoy, find_envoy
-
-    try:
-        find_envoy()
-    except NoEnvoy as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _check_sandbox() -> None:

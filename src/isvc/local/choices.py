@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """For ports, None takes the default, or a free one when that is busy."""
+    """What the flags of the same names say. For ports, None takes the default, or a free one when that is busy."""
 
     api_port: int | None = None
     gateway_port: int | None = None
@@ -18,5 +18,5 @@ class Choices:
     sandbox: bool = False
     tls: bool = False
     access_log: str = ""  # a file, or - for the terminal
-    access_log_json: bool = False
+    access_log_format: str = "combined"  # or json
     warm_up: bool = False

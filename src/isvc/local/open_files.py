@@ -9,11 +9,13 @@ import contextlib
 import resource
 from typing import Final
 
+from isvc.insight.operations import NotPossible
+
 ENOUGH: Final = 65_536
 LEAST: Final = 256
 
 
-class TooFewFiles(Exception):
+class TooFewFiles(NotPossible):
     """Nobody here may open as many files as a start takes."""
 
 

@@ -199,7 +199,8 @@ def _front(choices: Choices) -> Front:
     if log and log != "-":
         open_private(Path(log), "a").close()  # Envoy would let everybody read it
         log = str(Path(log).absolute())
-    return Front(choices.allow_origins, TERMINAL if log == "-" else log, choices.access_log_json)
+    as_json = choices.access_log_format == "json"
+    return Front(choices.allow_origins, TERMINAL if log == "-" else log, as_json)
 
 
 def _sandbox(client: Client, ports: Ports) -> Sandbox:

@@ -20,13 +20,14 @@ from typing import Final
 
 import orjson
 
+from isvc.insight.operations import NotPossible
 from isvc.local.node.programs.images import ImageTableError, parse
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 _TABLE: Final = "images.yaml"
 
 
-class RuntimeFailure(Exception):
+class RuntimeFailure(NotPossible):
     """An environment cannot be made or removed; says why."""
 
 

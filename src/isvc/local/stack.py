@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from isvc.insight.operations import NotPossible
 from isvc.local.api_server import ApiServer
 from isvc.local.child import Child
 from isvc.local.choices import Choices
@@ -40,7 +41,7 @@ GATEWAY_TLS_PORT = 8443
 _LOOK_AT_HOME = 2.0
 
 
-class PortBusy(Exception):
+class PortBusy(NotPossible):
     """A port that was asked for by number is in use."""
 
 

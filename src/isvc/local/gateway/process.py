@@ -10,6 +10,7 @@ from typing import Final
 
 import orjson
 
+from isvc.insight.operations import NotPossible
 from isvc.local.child import Child
 from isvc.local.gateway.envoy.types import Json
 from isvc.local.node.processes.process import Reaper
@@ -20,7 +21,7 @@ _BOOTSTRAP: Final = "bootstrap.json"
 WORKERS: Final = 2
 
 
-class NoEnvoy(Exception):
+class NoEnvoy(NotPossible):
     """There is no Envoy for this platform."""
 
 
