@@ -14,12 +14,10 @@ from isvc.local.node.processes.process import Reaper
 _PROGRAM = "isvc.local.api_server_program"
 
 
-class ApiServer:
+class ApiServer(Child):
     def __init__(self, home: Home, reaper: Reaper) -> None:
+        super().__init__("the API server", home.logs / "apiserver.log", reaper)
         self._home = home
-        self._child = Child("the API server", home.logs / "apiserver.log", reaper)
-        self.keep_running = self._child.keep_running
-        self.stop = self._child.stop
 
     def spawn(self, port: int, *, ephemeral: bool, durable: bool) -> None:
         """Starts it; it is ready once it has written the kubeconfig. Objects in memory do not survive it."""
@@ -27,9 +25,9 @@ class ApiServer:
         flags = ["--ephemeral"] if ephemeral else []
         flags += ["--durable"] if durable else []
         arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port), self._home.api_socket, *flags]
-        self._child.start([sys.executable, "-P", "-m", _PROGRAM, *arguments], can_restart=not ephemeral)
+        self.start([sys.executable, "-P", "-m", _PROGRAM, *arguments], can_restart=not ephemeral)
 
     async def ready(self) -> None:
         while not await asyncio.to_thread(self._home.kubeconfig.exists):
-            self._child.check()
+            self.check()
             await asyncio.sleep(0.005)

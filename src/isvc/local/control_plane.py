@@ -25,6 +25,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock, timestamp
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError, NotLeader
+from isvc.toolkit.tasks import cancel
 
 _PLANE: Final = "control-plane"
 _CONTAINER: Final = "manager"
@@ -81,9 +82,7 @@ class ControlPlane:
         self._tasks.append(asyncio.create_task(self._show()))
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(*self._tasks)
         for election in self._elections:
             await election.release()
         for part in self._parts:
@@ -114,7 +113,7 @@ def _manifest(part: Part) -> Object:
     metadata = {"name": part.pod, "namespace": SYSTEM_NAMESPACE, "labels": labels, "annotations": {MIRROR: part.name}}
     container = {"name": _CONTAINER, "image": "isvc"}
     spec = {"nodeName": NODE_NAME, "hostNetwork": True, "containers": [container], "restartPolicy": "Always"}
-    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata, "spec": spec}
+    return PODS.typed({"metadata": metadata, "spec": spec})
 
 
 def _status(now: str) -> Object:

@@ -24,6 +24,7 @@ from isvc.local.home import Home, HomeGone, Running
 from isvc.local.node.pods.ports import Ports, is_free
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.warm import WarmServers
+from isvc.toolkit.tasks import cancel
 
 if TYPE_CHECKING:
     from isvc.kube.objects import Object
@@ -58,7 +59,7 @@ class Stack:
         self._stack = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
         self._managers: list[Manager] = []
-        self._children: list[ApiServer | Child] = [self._api_server]
+        self._children: list[Child] = [self._api_server]
         self.client: Client  # when it has started
         self.causes: Causes  # likewise
         self.node: Node
@@ -165,9 +166,7 @@ class Stack:
             for task in done:
                 task.result()
         finally:
-            for task in (work, *watches):
-                task.cancel()
-            await asyncio.gather(work, *watches, return_exceptions=True)
+            await cancel(work, *watches)
 
     async def stop(self) -> None:
         await self._stack.aclose()

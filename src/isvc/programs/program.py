@@ -28,6 +28,7 @@ from isvc.toolkit.manager import Manager, on_signals
 from isvc.toolkit.metrics import Metrics
 from isvc.toolkit.recorder import Recorder
 from isvc.toolkit.rotation import Targets
+from isvc.toolkit.tasks import cancel
 from isvc.toolkit.tracing import Tracer
 from isvc.toolkit.webhook import ClientNames, WebhookServer
 
@@ -120,9 +121,7 @@ async def run(*managers: Manager) -> None:
             task.result()
     finally:
         restore()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*tasks)
 
 
 async def _run(manager: Manager) -> None:

@@ -26,6 +26,7 @@ from isvc.toolkit.failure import NotLeader
 from isvc.toolkit.metrics import ControllerMeter, Metrics
 from isvc.toolkit.probes import Probes, Protection
 from isvc.toolkit.reconciling import note_answer
+from isvc.toolkit.tasks import cancel
 from isvc.toolkit.tracing import Tracer
 from isvc.toolkit.waiting import retry
 from isvc.toolkit.webhook.server import WebhookServer
@@ -170,9 +171,7 @@ class Manager:
             for task in done:
                 await task  # raises what ended it
         finally:
-            for task in watched:
-                task.cancel()
-            await asyncio.gather(*watched, return_exceptions=True)
+            await cancel(*watched)
 
     def _wire(self) -> None:
         meter = self.metrics.request_observer(self.client.config.server.partition("://")[2])
@@ -212,9 +211,7 @@ class Manager:
             await work
             return True
         finally:
-            for task in (work, stopping):
-                task.cancel()
-            await asyncio.gather(work, stopping, return_exceptions=True)
+            await cancel(work, stopping)
 
 
 def _both(first: Observer, second: Observer) -> Observer:

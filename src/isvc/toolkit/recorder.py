@@ -21,6 +21,7 @@ from isvc.kube.resource import EVENTS
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock, timestamp
 from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.tasks import cancel
 
 log = logging.getLogger(__name__)
 
@@ -134,9 +135,7 @@ class Recorder:
             left = len(self._waiting)
             _, unfinished = await asyncio.wait(writers, timeout=FLUSH_SECONDS)
             writers = list(unfinished)
-        for writer in writers:
-            writer.cancel()
-        await asyncio.gather(*writers, return_exceptions=True)
+        await cancel(*writers)
         for subject in self._waiting:
             self._drop(subject, "shutdown")
         self._waiting.clear()

@@ -26,6 +26,7 @@ from isvc.kube.resource import (
 from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.tasks import cancel
 from isvc.toolkit.waiting import retry
 from isvc.wire.private_files import write_private
 from isvc.wire.x509.check import drop_expired, is_due, is_issued_by, is_pair
@@ -76,9 +77,7 @@ class Certificates:
         self._task = asyncio.create_task(self._keep(), name="certificates")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancel(self._task)
 
     async def ensure(self) -> None:
         """Makes the Secret, the files and the caBundles right, once."""

@@ -20,6 +20,7 @@ import orjson
 from isvc.kube.objects import Object
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.reconciling import Reconciling
+from isvc.toolkit.tasks import cancel
 
 if TYPE_CHECKING:
     import aiohttp
@@ -81,9 +82,7 @@ class Tracer:
         log.info("sending traces to %s", self._collector.url)
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancel(self._task)
         if self._session is not None:
             await self._send()
             await self._session.close()

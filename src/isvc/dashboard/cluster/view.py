@@ -24,6 +24,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import Unreachable
+from isvc.toolkit.tasks import cancel
 
 MOST_QUESTIONS: Final = 100  # whose answers are kept until something changes
 FIRST_LOOK: Final = 30.0  # seconds
@@ -93,9 +94,7 @@ class ClusterView:
         ]
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(*self._tasks)
         await self.cache.stop()
 
     def overview(self, question: Question) -> Overview:

@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeVar
 from aiohttp import web
 
 from isvc.dashboard.cluster.view import ClusterView
+from isvc.toolkit.tasks import Background
 
 IDLE: Final = 300.0  # seconds after which a view that nobody looks at is closed
 
@@ -44,7 +45,7 @@ class ViewInUse:
         self._view: asyncio.Task[ClusterView] | None = None
         self._users = 0
         self._closing: asyncio.TimerHandle | None = None
-        self._closed: set[asyncio.Task[None]] = set()
+        self._closed = Background()
 
     def open(self) -> asyncio.Task[ClusterView]:
         """Opens the view in the background, so that the first look does not have to wait; again after a failure."""
@@ -86,9 +87,7 @@ class ViewInUse:
 
     def _close_unused(self) -> None:
         if self._view is not None:
-            task = asyncio.create_task(_close(self._view))
-            self._closed.add(task)
-            task.add_done_callback(self._closed.discard)
+            self._closed.start(_close(self._view))
             self._view = None
 
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from aiohttp import web
 
 from isvc.dashboard.guard import HEADERS
+from isvc.toolkit.tasks import cancel
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +61,7 @@ async def stream(request: web.Request, events: AsyncGenerator[Event, None]) -> w
         log.exception("%s ends", request.path)
         _abort(request)
     finally:
-        if next_event is not None:
-            next_event.cancel()
-            await asyncio.gather(next_event, return_exceptions=True)
+        await cancel(next_event)
         await events.aclose()
     return response
 

@@ -23,6 +23,7 @@ from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import PODS, Resource
 from isvc.toolkit.clock import timestamp
 from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.tasks import cancel
 
 TAIL: Final = 100  # lines of each container to begin with
 MOST_WAITING: Final = 1000  # lines that a slow reader may be behind
@@ -91,9 +92,7 @@ class Follower:
                 return
 
     async def close(self) -> None:
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await cancel(*self._tasks.values())
 
     async def _watch_pods(self) -> None:
         changes = self._view.changes_in(namespace_of(self._service))

@@ -41,6 +41,7 @@ from isvc.local.gateway.traffic import Traffic, read_traffic
 from isvc.local.gateway.xds import XdsServer
 from isvc.local.node.processes.process import Reaper
 from isvc.toolkit.cache import Reader
+from isvc.toolkit.tasks import cancel
 from isvc.wire.private_files import fits_a_socket
 
 log = logging.getLogger("isvc.gateway")
@@ -149,9 +150,7 @@ class Gateway:
                 await self.admin.get("/drain_listeners?inboundonly", "POST")
                 while await self.admin.in_flight():  # noqa: ASYNC110 - likewise
                     await asyncio.sleep(_LOOK)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(*self._tasks)
         await self.envoy.child.stop()
         if self._server is not None:
             await self._server.stop(0)

@@ -14,11 +14,12 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from isvc.local.child import Child
+from isvc.toolkit.tasks import Background, cancel
 
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51
 _PIDFD_GETFD: Final = 438
@@ -38,7 +39,7 @@ class SpareSockets:
         self._any_worker = [_LOAD_RANDOM, (_MODULO, workers), (_ADD, 1), _RETURN]
         self._spares: dict[Any, socket.socket] = {}  # by their addresses
         self._servers: list[asyncio.Server] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Background()
         self.is_live = asyncio.Event()  # whether Envoy takes connections, and we stand by
 
     async def open(self, host: str, port: int) -> None:
@@ -54,7 +55,7 @@ class SpareSockets:
 
     def stand_by(self, envoy: Child, live: Callable[[], Awaitable[None]]) -> None:
         """Has what Envoy leaves behind when it ends accepted here; `live` returns when it takes some."""
-        self._run(self._stand_by(envoy, live))
+        self._tasks.start(self._stand_by(envoy, live))
 
     async def _stand_by(self, envoy: Child, live: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -80,12 +81,7 @@ class SpareSockets:
             _choose(spare, self._any_worker)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._run(self._relay(reader, writer))
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._relay(reader, writer))
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Passes on what a connection has to say, for as long as it lasts."""
@@ -102,9 +98,7 @@ class SpareSockets:
     async def close(self) -> None:
         for server in self._servers:
             server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await cancel(*self._tasks)
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import base64
 import hashlib
 import importlib.metadata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
 
 import orjson
@@ -55,11 +55,11 @@ MODELS_CLAIM = "models"
 _MARK = "isvc-installed"
 
 
-async def install(client: Client, gateway_port: int, conversions: Mapping[str, Object]) -> None:
+async def install(client: Client, port: int, conversions: Mapping[str, Object]) -> None:
     """Installs everything but the admission webhooks, which have to wait for the managers.
 
-    `conversions` has the `spec.conversion` of CRDs by their names. Storing a large CRD takes the API server a while, so
-    that is done once, and again only if it differs.
+    `port` is the gateway's. `conversions` has the `spec.conversion` of CRDs by their names. Storing a large CRD takes
+    the API server a while, so that is done once, and again only if it differs.
     """
     await _ensure(client, NAMESPACES, _namespace(SYSTEM_NAMESPACE))
     mark = await _get(client, CONFIG_MAPS, _MARK, SYSTEM_NAMESPACE)
@@ -83,15 +83,16 @@ async def install(client: Client, gateway_port: int, conversions: Mapping[str, O
         _ensure(client, NAMESPACES, _namespace(MODEL_JOBS)),
         _install_interceptor(client),
         _install_knative(client),
-        _configure(client, gateway_port),
+        _ensure(client, CONFIG_MAPS, config_map(SYSTEM_NAMESPACE, port), edit=lambda live: _ingress_at(live, port)),
         _ensure(client, GATEWAY_CLASSES, gateway_class()),
-        _ensure_gateway(client, gateway_port),
+        _ensure(client, GATEWAYS, gateway(SYSTEM_NAMESPACE, port), edit=lambda live: _listeners_at(live, port)),
     )
 
 
 async def install_webhooks(client: Client, ports: Mapping[Program, int], authority: bytes) -> None:
     """Has the API server ask each program's webhooks, on the port where it serves them."""
-    wanted = (obj for program, port in ports.items() for obj in _webhooks_of(program, port, authority))
+    found = (webhook_configurations(program.webhooks, _url(port), authority) for program, port in ports.items())
+    wanted = (obj for configurations in found for obj in configurations)
     await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in wanted))
 
 
@@ -102,10 +103,6 @@ def conversions(ports: Mapping[Program, int], authority: bytes) -> dict[str, Obj
         for program, port in ports.items()
         for name, conversion in registration.conversions(program.webhooks, _server(_url(port), authority)).items()
     }
-
-
-def _webhooks_of(program: Program, port: int, authority: bytes) -> list[Object]:
-    return webhook_configurations(program.webhooks, _url(port), authority)
 
 
 def webhook_configurations(webhooks: Iterable[Webhook], url: str, authority: bytes) -> list[Object]:
@@ -135,33 +132,32 @@ async def _install_interceptor(client: Client) -> None:
     await _ensure(client, SERVICES, {"metadata": metadata, "spec": spec})
 
 
-async def _configure(client: Client, gateway_port: int) -> None:
-    wanted = config_map(SYSTEM_NAMESPACE, gateway_port)
-    try:
-        await client.create(CONFIG_MAPS, wanted)
-    except AlreadyExists:
-        live = await client.get(CONFIG_MAPS, name_of(wanted), SYSTEM_NAMESPACE)
-        ingress = with_port(live.get("data", {}).get("ingress", ""), gateway_port)
-        if ingress is not None:
-            await client.patch(CONFIG_MAPS, name_of(wanted), {"data": {"ingress": ingress}}, SYSTEM_NAMESPACE)
+def _ingress_at(config: Object, port: int) -> Object | None:
+    ingress = with_port(config.get("data", {}).get("ingress", ""), port)
+    return None if ingress is None else {"data": {"ingress": ingress}}
 
 
-async def _ensure_gateway(client: Client, port: int) -> None:
-    wanted = gateway(SYSTEM_NAMESPACE, port)
-    try:
-        await client.create(GATEWAYS, wanted)
-    except AlreadyExists:
-        live = await client.get(GATEWAYS, name_of(wanted), SYSTEM_NAMESPACE)
-        if listeners := at_port(live, port):
-            await client.patch(GATEWAYS, name_of(wanted), {"spec": {"listeners": listeners}}, SYSTEM_NAMESPACE)
+def _listeners_at(live: Object, port: int) -> Object | None:
+    listeners = at_port(live, port)
+    return None if listeners is None else {"spec": {"listeners": listeners}}
 
 
-async def _ensure(client: Client, resource: Resource, obj: Object, *, renew: bool = False) -> None:
+async def _ensure(
+    client: Client,
+    resource: Resource,
+    obj: Object,
+    *,
+    renew: bool = False,
+    edit: Callable[[Object], Object | None] | None = None,
+) -> None:
+    """Creates an object. One that is there already stays as it is, unless it is renewed, or `edit` has a patch."""
+    obj, name, namespace = resource.typed(obj), name_of(obj), namespace_of(obj)
     try:
         await client.create(resource, obj)
     except AlreadyExists:
-        if renew:
-            await client.patch(resource, name_of(obj), obj, namespace_of(obj))
+        patch = edit(await client.get(resource, name, namespace)) if edit else obj if renew else None
+        if patch:
+            await client.patch(resource, name, patch, namespace)
 
 
 async def _get(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
@@ -216,32 +212,24 @@ def _resource(obj: Object) -> Resource:
 
 def _mark(data: dict[str, str]) -> Object:
     metadata = {"name": _MARK, "namespace": SYSTEM_NAMESPACE}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return {"metadata": metadata, "data": data}
 
 
 def _resource_metrics() -> Object:
     """Has the API server serve metrics.k8s.io itself: the node measures what its pods use."""
     group, version = POD_METRICS.group, POD_METRICS.version
-    return {
-        "apiVersion": API_SERVICES.api_version,
-        "kind": API_SERVICES.kind,
-        "metadata": {"name": f"{version}.{group}"},
-        "spec": {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100},
-    }
+    spec = {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100}
+    return {"metadata": {"name": f"{version}.{group}"}, "spec": spec}
 
 
 def _namespace(name: str) -> Object:
-    return {"apiVersion": NAMESPACES.api_version, "kind": NAMESPACES.kind, "metadata": {"name": name}}
+    return {"metadata": {"name": name}}
 
 
 def _claim() -> Object:
     """Returns the claim in which the example models lie: a folder under ~/.isvc/volumes."""
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": MODELS_CLAIM, "namespace": "default"},
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"metadata": {"name": MODELS_CLAIM, "namespace": "default"}, "spec": spec}
 
 
 __all__ = ["MODELS_CLAIM", "conversions", "install", "install_webhooks"]

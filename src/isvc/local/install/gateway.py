@@ -6,7 +6,6 @@ from typing import Final
 
 from isvc.kube.objects import Object
 from isvc.local.gateway.gateway_api.attachment import CONTROLLER
-from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 
 GATEWAY_NAME: Final = "kserve-ingress-gateway"
 GATEWAY_CLASS: Final = "isvc"
@@ -14,23 +13,15 @@ _LISTENER: Final = "http"
 
 
 def gateway_class() -> Object:
-    return {
-        "apiVersion": GATEWAY_CLASSES.api_version,
-        "kind": GATEWAY_CLASSES.kind,
-        "metadata": {"name": GATEWAY_CLASS},
-        "spec": {"controllerName": CONTROLLER, "description": "The gateway of isvc up, on this machine"},
-    }
+    spec = {"controllerName": CONTROLLER, "description": "The gateway of isvc up, on this machine"}
+    return {"metadata": {"name": GATEWAY_CLASS}, "spec": spec}
 
 
 def gateway(namespace: str, port: int) -> Object:
     """Returns the Gateway of all services; its one listener is the gateway's port."""
     listener = {"name": _LISTENER, "protocol": "HTTP", "port": port, "allowedRoutes": {"namespaces": {"from": "All"}}}
-    return {
-        "apiVersion": GATEWAYS.api_version,
-        "kind": GATEWAYS.kind,
-        "metadata": {"name": GATEWAY_NAME, "namespace": namespace},
-        "spec": {"gatewayClassName": GATEWAY_CLASS, "listeners": [listener]},
-    }
+    spec = {"gatewayClassName": GATEWAY_CLASS, "listeners": [listener]}
+    return {"metadata": {"name": GATEWAY_NAME, "namespace": namespace}, "spec": spec}
 
 
 def at_port(live: Object, port: int) -> list[Object] | None:

@@ -27,6 +27,7 @@ from isvc.local.knative.workload import PORT
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.reads import Read
+from isvc.toolkit.tasks import cancel
 
 LONGEST_LINE: Final = 10_000
 LOOK_SECONDS: Final = 1.0
@@ -184,9 +185,7 @@ class Activator:
         self._looking = asyncio.create_task(self._look())
 
     async def stop(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        await cancel(self._looking)
 
     async def _look(self) -> None:
         """Looks at what goes to pods directly, for ever."""

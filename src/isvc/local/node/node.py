@@ -38,6 +38,7 @@ from isvc.toolkit.clock import Clock, SystemClock, timestamp
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import Recorder
+from isvc.toolkit.tasks import Background
 
 log = logging.getLogger("isvc.node")
 
@@ -74,7 +75,7 @@ class Node:
         self._cache = cache
         self._home = home
         self._workers: dict[str, PodWorker] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = Background()
         self._clock = clock or SystemClock()
         self._services = NodeServices(
             name=NODE_NAME,
@@ -131,7 +132,7 @@ class Node:
         workers, self._workers = list(self._workers.values()), {}
         await self._meter.stop()
         await asyncio.gather(*(worker.abandon(_GRACE_AT_STOP) for worker in workers))
-        for task in list(self._ending):
+        for task in self._ending.copy():
             task.cancel()
         await self.kubelet.stop()
 
@@ -156,7 +157,7 @@ class Node:
         if after is None:
             worker = self._workers.pop(uid_of(before or {}), None)
             if worker is not None:
-                self._keep(asyncio.create_task(worker.vanish()))
+                self._ending.start(worker.vanish())
             return
         worker = self._workers.get(uid_of(after))
         if worker is not None:
@@ -168,7 +169,7 @@ class Node:
             else:
                 worker.start()
         elif dig(after, "spec", "ephemeralContainers") and dig(after, "spec", "nodeName") == NODE_NAME:
-            self._keep(asyncio.create_task(self._refuse_ephemeral(after)))
+            self._ending.start(self._refuse_ephemeral(after))
 
     async def _refuse_ephemeral(self, ended: Object) -> None:
         with contextlib.suppress(ApiError, ClusterError):
@@ -179,7 +180,7 @@ class Node:
             return
         for worker in self._workers.values():
             if mounts(worker.pod, resource, after):
-                self._keep(asyncio.create_task(worker.renew_volumes()))
+                self._ending.start(worker.renew_volumes())
 
     def _is_ours(self, pod: Object) -> bool:
         if MIRROR in annotations_of(pod):
@@ -187,10 +188,6 @@ class Node:
         if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
             return is_being_deleted(pod) and dig(pod, "spec", "nodeName") == NODE_NAME
         return (dig(pod, "spec", "nodeName") or NODE_NAME) == NODE_NAME
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
 
     async def _register(self) -> None:
         node = node_object(self.kubelet.port, timestamp(self._clock.now()))

@@ -21,6 +21,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.reads import ConflictingReads, Declaration, Read, merge
 from isvc.toolkit.store import Decoded
+from isvc.toolkit.tasks import cancel
 
 log = logging.getLogger(__name__)
 
@@ -186,9 +187,7 @@ class Cache:
 
     async def stop(self) -> None:
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*tasks)
 
     def _within_namespaces(self, read: Read) -> Iterable[Read]:
         """Yields the read for each namespace where not all may be read; none of a kind that belongs to the cluster."""

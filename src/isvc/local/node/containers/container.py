@@ -23,6 +23,7 @@ from isvc.local.node.processes.process import CannotStart, Exit, Process, in_ful
 from isvc.local.node.programs.images import ImageTableError, Program, UnknownImage
 from isvc.local.node.streams.command_streams import Streams
 from isvc.toolkit.clock import timestamp
+from isvc.toolkit.tasks import cancel
 
 _BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)
 _LONGEST_WAIT = 4  # of these, where a start waits for somebody to mend something, who wants to see that it helps
@@ -133,8 +134,7 @@ class Container:
         try:
             await self._show_output(streams)
         finally:
-            inputs.cancel()
-            await asyncio.gather(inputs, return_exceptions=True)
+            await cancel(inputs)
 
     def _inputs(self, streams: Streams) -> Iterator[Coroutine[Any, Any, None]]:
         stdin = self._process.stdin if self._process is not None else None

@@ -41,6 +41,7 @@ from isvc.local.node.volumes.files import exists, files_of, require_claims
 from isvc.local.node.volumes.images import fetch_images
 from isvc.toolkit.clock import timestamp, until
 from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.tasks import cancel
 
 log = logging.getLogger("isvc.node")
 
@@ -294,10 +295,7 @@ class PodWorker:
     async def _cancel(self) -> None:
         parts = (self._life, self._writer, self._end, self._events.telling, self._renewal)
         others = (*parts, *self._sidecars, *self._ephemeral.tasks)
-        tasks = [task for task in others if task is not None and task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*(task for task in others if task is not asyncio.current_task()))
 
     async def _clean_up(self) -> None:
         self._node.ports.release(self.local_ports.values())

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from isvc.toolkit.tasks import cancel
+
 PERIOD: Final = 2.5  # seconds between samples while somebody looks
 PERIOD_AT_REST: Final = 15.0
 AT_REST: Final = 60.0  # seconds since somebody looked
@@ -63,9 +65,7 @@ class UsageMeter:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancel(self._task)
 
     async def _run(self) -> None:
         while True:

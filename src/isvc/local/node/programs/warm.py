@@ -31,6 +31,7 @@ from isvc.local.node.processes.reaper import MARK
 from isvc.local.node.programs.images import ImageTable, ImageTableError, UnknownImage
 from isvc.local.node.programs.zygote import MESSAGE
 from isvc.local.node.sandbox.policy import Policy
+from isvc.toolkit.tasks import Background
 
 log = logging.getLogger("isvc.node")
 
@@ -215,7 +216,7 @@ class WarmServers:
         self._zygote: Zygote | None = None
         self._starting = asyncio.Lock()
         self._look: asyncio.TimerHandle | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = Background()
 
     async def fork(
         self, command: Sequence[str], env: Mapping[str, str], folder: Path, output: int, policy: Policy | None
@@ -285,10 +286,8 @@ class WarmServers:
         if self._zygote.idle_for() < self._idle_seconds:
             self._look_later()
             return
-        ending = asyncio.create_task(self._end(self._zygote))
+        self._background.start(self._end(self._zygote))
         self._zygote = None
-        self._background.add(ending)
-        ending.add_done_callback(self._background.discard)
 
     async def _end(self, zygote: Zygote) -> None:
         zygote.close()

@@ -15,6 +15,7 @@ from isvc.kube.objects import Object
 from isvc.local.node.streams import spdy
 from isvc.local.node.streams.channel import Channel
 from isvc.local.node.streams.spdy_headers import Malformed
+from isvc.toolkit.tasks import cancel
 from isvc.wire.http1.message import Request, Upgrade
 from isvc.wire.http1.tunnel import Tunnel
 
@@ -157,8 +158,7 @@ async def _until_end(streams: Streams, serve: Serve, left: asyncio.Future[None])
                     if name in streams:
                         await streams[name].close()
     finally:
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await cancel(work)
 
 
 async def first_of(step: Awaitable[object], left: asyncio.Future[None]) -> None:
@@ -199,6 +199,4 @@ async def keep_alive(
         yield left
         await asyncio.wait((left,), timeout=_LINGER)
     finally:
-        for task in (reader, pings):
-            task.cancel()
-        await asyncio.gather(reader, pings, return_exceptions=True)
+        await cancel(reader, pings)

@@ -20,6 +20,7 @@ from isvc.local.node.streams.command_streams import (
     over,
     spdy_protocol,
 )
+from isvc.toolkit.tasks import Background, cancel
 from isvc.wire.http1.message import Request, Upgrade
 from isvc.wire.http1.tunnel import Tunnel
 
@@ -97,8 +98,7 @@ async def _over_channels(tunnel: Tunnel, ports: Sequence[int], connect: Connect)
     async with keep_alive(tunnel, receive(), ping) as left:
         work = asyncio.gather(*(_forward(port, data, error, connect) for port, data, error in pairs))
         await asyncio.wait((work, left), return_when=asyncio.FIRST_COMPLETED)
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await cancel(work)
         socket.close()
 
 
@@ -110,7 +110,7 @@ class _Forwarder:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._halves: dict[str, dict[str, Channel]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Background()
 
     def add_stream(self, headers: Mapping[str, str], channel: Channel) -> None:
         request, port = headers.get("requestid", ""), headers.get("port", "")
@@ -119,9 +119,7 @@ class _Forwarder:
         if {"data", "error"} <= halves.keys():
             del self._halves[request]
             number = int(port) if port.isascii() and port.isdigit() else 0
-            task = asyncio.create_task(self._pair(number, halves["data"], halves["error"]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._pair(number, halves["data"], halves["error"]))
 
     async def _pair(self, port: int, data: Channel, error: Channel) -> None:
         try:
@@ -131,10 +129,7 @@ class _Forwarder:
 
     async def serve(self, left: asyncio.Future[None]) -> None:
         await left
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel(*self._tasks)
 
 
 async def _forward(port: int, data: Channel, error: Channel, connect: Connect) -> None:
@@ -149,8 +144,7 @@ async def _forward(port: int, data: Channel, error: Channel, connect: Connect) -
                 while chunk := await reader.read(1 << 16):
                     await data.write(chunk)
         finally:
-            upload.cancel()
-            await asyncio.gather(upload, return_exceptions=True)
+            await cancel(upload)
             writer.close()
     data.ignore()
     with contextlib.suppress(ConnectionError):

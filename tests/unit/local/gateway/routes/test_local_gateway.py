@@ -9,7 +9,8 @@ from aiohttp import web
 
 from isvc.controllers.inferenceservice.ingress.virtual_service import Exposure, Gateways, virtual_service
 from isvc.kube.objects import Object
-from isvc.local.install.config import LOCAL_GATEWAY_HOST
+from isvc.local.knative.kinds import LOCAL_GATEWAY
+from isvc.serving.hosts import service_host
 
 EXPOSURE = Exposure(
     name="iris",
@@ -21,6 +22,7 @@ EXPOSURE = Exposure(
     path="/serving/default/iris",
     path_host="localhost",
 )
+LOCAL_HOST = service_host(LOCAL_GATEWAY.name, LOCAL_GATEWAY.namespace)
 COMPONENT = "iris-predictor.default.svc.cluster.local"
 
 
@@ -31,7 +33,7 @@ async def echo(request: web.BaseRequest) -> web.Response:
 
 async def routed(gateway, *hosts: str) -> None:
     """The VirtualService of a service, and the route of its component for these hosts."""
-    await gateway.virtual_service(virtual_service(EXPOSURE, Gateways("public", "local", LOCAL_GATEWAY_HOST)))
+    await gateway.virtual_service(virtual_service(EXPOSURE, Gateways("public", "local", LOCAL_HOST)))
     references: list[Object] = [{"name": "iris-predictor-00001", "port": 80}]
     await gateway.http_route(list(hosts), [{"backendRefs": references}])
 
@@ -62,7 +64,7 @@ async def test_a_name_that_no_component_has_is_told(gateway):
 
 
 async def test_a_name_that_leads_back_is_refused(gateway):
-    made = virtual_service(EXPOSURE, Gateways("public", "local", LOCAL_GATEWAY_HOST))
+    made = virtual_service(EXPOSURE, Gateways("public", "local", LOCAL_HOST))
     made["spec"]["hosts"].append(COMPONENT)
     for rule in made["spec"]["http"]:
         rule.pop("match")
