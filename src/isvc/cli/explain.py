@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -52,10 +52,7 @@ async def _explain(
     client: Client, cluster: Cluster, name: str | None, system: str
 ) -> tuple[list[tuple[Object, list[Finding]]], int]:
     """Returns the named service, or all that are not ready, with their findings; and how many were looked at."""
-    from isvc.insight.diagnosis.gather import examine
-    from isvc.insight.diagnosis.snapshot import take
     from isvc.insight.operations import kinds
-    from isvc.kube.objects import namespace_of
     from isvc.kube.readiness import is_ready
 
     scope = cluster.scope(client)
@@ -63,12 +60,22 @@ async def _explain(
         if not scope:
             raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
         _, service = await kinds.find(client, name, scope)
-        return [(service, await examine(client, service, await take(client, scope, system)))], 1
+        return await examine_all(client, [service], system), 1
     services = await kinds.list_all(client, scope)
     unready = [each for each in services if not is_ready(each)]
-    snapshots = {place: await take(client, place, system) for place in sorted(set(map(namespace_of, unready)))}
-    found = [(each, await examine(client, each, snapshots[namespace_of(each)])) for each in unready]
-    return found, len(services)
+    return await examine_all(client, unready, system), len(services)
+
+
+async def examine_all(
+    client: Client, services: Sequence[Object], system: str = ""
+) -> list[tuple[Object, list[Finding]]]:
+    """Returns services with what is found out about them; their namespaces are read once each."""
+    from isvc.insight.diagnosis.gather import examine
+    from isvc.insight.diagnosis.snapshot import take
+    from isvc.kube.objects import namespace_of
+
+    snapshots = {place: await take(client, place, system) for place in sorted(set(map(namespace_of, services)))}
+    return [(each, await examine(client, each, snapshots[namespace_of(each)])) for each in services]
 
 
 def describe(service: Object, findings: list[Finding]) -> Iterator[str]:

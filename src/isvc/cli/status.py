@@ -43,16 +43,11 @@ def command() -> None:
 
 async def _lines(client: Client) -> list[str]:
     """Describes every service and what keeps it from being ready, by the same diagnosis as `isvc explain`."""
-    from isvc.insight.diagnosis.gather import examine
-    from isvc.insight.diagnosis.snapshot import take
+    from isvc.cli.explain import examine_all
     from isvc.insight.operations import kinds
-    from isvc.kube.objects import namespace_of
 
-    services = await kinds.list_all(client, "")
-    places = sorted({namespace_of(each) for each in services})
-    snapshots = {place: await take(client, place) for place in places}
-    findings = [await examine(client, each, snapshots[namespace_of(each)]) for each in services]
-    return [*map(_line, services, findings)]
+    examined = await examine_all(client, await kinds.list_all(client, ""))
+    return [_line(service, findings) for service, findings in examined]
 
 
 def _line(service: Object, findings: list[Finding]) -> str:

@@ -13,7 +13,6 @@ from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
 from isvc.local.autoscaling import horizontal
 from isvc.local.causes import Causes
-from isvc.local.certificate import serving_certificate
 from isvc.local.choices import Choices
 from isvc.local.control_plane import ControlPlane, logs_of, parts_of
 from isvc.local.controllers import controllers, gateways, inference_pools
@@ -24,7 +23,6 @@ from isvc.local.gateway.tls import Certificates
 from isvc.local.gateway.unready import why_unready
 from isvc.local.gateway.watching import Watcher
 from isvc.local.home import Home
-from isvc.local.install import conversions, install, install_webhooks
 from isvc.local.install.gateway import GATEWAY_NAME
 from isvc.local.keda import scaled_objects
 from isvc.local.keda.flow_control import FlowControl
@@ -53,29 +51,9 @@ from isvc.toolkit.manager import Manager
 from isvc.toolkit.recorder import Recorder
 from isvc.wire.private_files import open_private
 
-__all__ = [
-    "PROGRAMS",
-    "Local",
-    "Ports",
-    "certificate",
-    "connect",
-    "conversions",
-    "install",
-    "install_webhooks",
-    "manager",
-    "model_keeper",
-    "ready",
-    "warm_up",
-]
-
 
 def connect(home: Home) -> Client:
     return Client.connect(replace(kubeconfig.load(home.kubeconfig), socket=home.api_socket))
-
-
-def certificate(folder: Path) -> bytes:
-    """Returns the authority to trust of the webhooks' certificate, which is made when there is none that lasts."""
-    return serving_certificate(folder, SystemClock().now())
 
 
 def manager(program: Program, cache: Cache, config: ClusterConfig, webhook_port: int, cert_dir: Path) -> Manager:

@@ -84,19 +84,21 @@ class Stack:
         self._stack.push_async_callback(warm.close)
         if self._choices.warm_up:
             await warm.prepare()
-        from isvc.local import parts  # imports nearly everything, while the API server starts
+        from isvc.local import install, parts  # imports nearly everything, while the API server starts
+        from isvc.local.certificate import serving_certificate
+        from isvc.programs.cluster_manifests import PROGRAMS
 
         self._report_progress("programs")
         await self._api_server.ready()
         self._report_progress("API server")
         self.client = client = await self._stack.enter_async_context(parts.connect(self.home))
-        authority = parts.certificate(self.home.certificates)
-        ports = self._webhook_ports(parts.PROGRAMS, spare)
+        authority = serving_certificate(self.home.certificates, datetime.now(UTC))
+        ports = self._webhook_ports(PROGRAMS, spare)
         local_ports = parts.Ports(gateway_port, pods_port, tls_port)
         local = parts.Local(client, self.home, self._reaper, warm, local_ports, self._choices)
         self._stack.push_async_callback(local.stop)
         await local.start()  # Envoy starts on another core, while this one installs
-        await parts.install(client, gateway_port, parts.conversions(ports, authority))
+        await install.install(client, gateway_port, install.conversions(ports, authority))
         self._report_progress("kinds, runtimes, configuration")
         self.causes, self.node = local.causes, local.node
         self._children.append(local.gateway.envoy.child)
@@ -109,7 +111,7 @@ class Stack:
         self._run_managers(local.manager)
         await self._unless_broken(parts.ready(*self._managers, local.manager))
         self._report_progress("controllers, node")
-        await self._unless_broken(_both(local.gateway.live(), parts.install_webhooks(client, ports, authority)))
+        await self._unless_broken(_both(local.gateway.live(), install.install_webhooks(client, ports, authority)))
         self._report_progress("gateway, webhooks")
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)

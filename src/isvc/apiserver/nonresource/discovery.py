@@ -101,11 +101,7 @@ def _resources(description: Description) -> list[Object]:
     }
     if "list" in description.verbs:
         main["storageVersionHash"] = _storage_hash(description)
-    if description.short_names:
-        main["shortNames"] = list(description.short_names)
-    if description.categories:
-        main["categories"] = list(description.categories)
-    entries = [main]
+    entries = [main | _further_names(description)]
     for each in _subresources(description):
         entry: Object = {
             "name": f"{resource.plural}/{each.name}",
@@ -118,6 +114,12 @@ def _resources(description: Description) -> list[Object]:
             entry["group"], entry["version"] = each.group_version
         entries.append(entry)
     return entries
+
+
+def _further_names(description: Description) -> Object:
+    """Returns the short names of a resource, and the categories that it is in, where it has any."""
+    names = {"shortNames": list(description.short_names), "categories": list(description.categories)}
+    return {field: found for field, found in names.items() if found}
 
 
 def _verbs(description: Description) -> list[str]:
@@ -186,17 +188,11 @@ def _aggregated_resource(description: Description) -> Object:
         "singularResource": description.singular_name,
         "verbs": _verbs(description),
     }
-    if description.short_names:
-        entry["shortNames"] = list(description.short_names)
-    if description.categories:
-        entry["categories"] = list(description.categories)
     subresources = []
     for each in _subresources(description):
         kind = _kind(*(each.group_version or (resource.group, resource.version)), each.kind)
         subresources.append({"subresource": each.name, "responseKind": kind, "verbs": list(each.verbs)})
-    if subresources:
-        entry["subresources"] = subresources
-    return entry
+    return entry | _further_names(description) | ({"subresources": subresources} if subresources else {})
 
 
 def _kind(group: str, version: str, kind: str) -> Object:

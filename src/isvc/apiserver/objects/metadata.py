@@ -67,20 +67,13 @@ def prepare_for_create(obj: Object, namespace: str) -> None:
 def prepare_for_update(new: Object, old: Object) -> None:
     """Keeps what only the server may change."""
     fresh, kept = new["metadata"], old["metadata"]
-    for field in (
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "generateName",
-    ):
-        if field == "generateName" and field in fresh:
-            continue
+    for field in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         if field in kept:
             fresh[field] = kept[field]
-        elif field != "generateName":
+        else:
             fresh.pop(field, None)
+    if "generateName" in kept:
+        fresh.setdefault("generateName", kept["generateName"])
     fresh.pop("selfLink", None)
     tidy(fresh)
 

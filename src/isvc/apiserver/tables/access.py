@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from isvc.apiserver.tables.columns import AGE, CREATED_AT, NAME, NONE, Column, at, count, duration, wide
+from isvc.kube.conditions import conditions_of, find
 from isvc.kube.objects import Object, dig
 
 
@@ -40,11 +41,9 @@ def _served_by(service: Object) -> str:
 
 
 def _available(service: Object) -> str:
-    for each in dig(service, "status", "conditions") or ():
-        if each.get("type") == "Available":
-            status, reason = str(each.get("status")), each.get("reason")
-            return status if status == "True" or not reason else f"{status} ({reason})"
-    return "Unknown"
+    available = find(conditions_of(service), "Available") or {}
+    status, reason = str(available.get("status", "Unknown")), available.get("reason")
+    return status if status == "True" or not reason else f"{status} ({reason})"
 
 
 def _parameter_kind(policy: Object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isvc.apiserver.tables.columns import AGE, NAME, NONE, Column, at, since, wide
+from isvc.kube.conditions import conditions_of, is_true
 from isvc.kube.objects import Object, dig
 
 
@@ -44,13 +45,13 @@ def _main(pod: Object, word: str) -> str:
     if word != "Completed":
         return word
     serves = any(each.get("ready") for each in _statuses(pod))
-    if serves and _has(pod, "Ready"):
+    if serves and is_true(conditions_of(pod), "Ready"):
         return "Running"
     return failure or ("NotReady" if serves else word)
 
 
 def _initialization_reason(pod: Object) -> str:
-    if _has(pod, "Initialized"):
+    if is_true(conditions_of(pod), "Initialized"):
         return ""
     containers = dig(pod, "spec", "initContainers") or ()
     for index, each in enumerate(dig(pod, "status", "initContainerStatuses") or ()):
@@ -71,11 +72,6 @@ def _initialization_reason(pod: Object) -> str:
 
 def _exit(ended: Object) -> str:
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
-
-
-def _has(pod: Object, condition: str) -> bool:
-    conditions = dig(pod, "status", "conditions") or ()
-    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
 
 
 def _restarts(pod: Object) -> str:

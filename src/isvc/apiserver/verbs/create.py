@@ -98,12 +98,11 @@ async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response
 
 def settle_namespace(obj: Object, call: Call) -> None:
     """Puts an object into the namespace of the path, whether it says so or not."""
-    meta = obj["metadata"]
-    if not call.description.resource.namespaced:
-        if meta.get("namespace"):
-            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-        meta.pop("namespace", None)
-        return
-    if meta.get("namespace") and meta["namespace"] != call.namespace:
+    meta, is_namespaced = obj["metadata"], call.description.resource.namespaced
+    named = meta.get("namespace")
+    if named and (not is_namespaced or named != call.namespace):
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    meta["namespace"] = call.namespace
+    if is_namespaced:
+        meta["namespace"] = call.namespace
+    else:
+        meta.pop("namespace", None)

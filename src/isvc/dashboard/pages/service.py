@@ -49,9 +49,7 @@ class ServicePages:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             found = await _service_page(view, resource, service)
-            return respond(
-                request, Page("service.html", name_of(service), found, around=page_header(view, resource, service))
-            )
+            return respond(request, page_of(view, resource, service, "service.html", found))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         async with self._views.use(request) as view:
@@ -69,17 +67,13 @@ class ServicePages:
             except Refused as error:
                 raise NotPossible(error.message) from None
             rows = [mask_field(field._asdict()) for field in fields]
-            return respond(
-                request, Page("configuration.html", name_of(service), rows, around=page_header(view, resource, service))
-            )
+            return respond(request, page_of(view, resource, service, "configuration.html", rows))
 
     async def _history(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             found = history_page(await read_history(view.client, resource, service))
-            return respond(
-                request, Page("history.html", name_of(service), found, around=page_header(view, resource, service))
-            )
+            return respond(request, page_of(view, resource, service, "history.html", found))
 
     async def _object(self, request: web.Request) -> web.Response:
         resource = addressed_resource(request)

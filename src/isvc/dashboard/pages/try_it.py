@@ -22,12 +22,12 @@ from isvc.dashboard.cluster.view import ClusterView
 from isvc.dashboard.cluster.views_in_use import Views
 from isvc.dashboard.pages.addressed import SERVICE, addressed_service
 from isvc.dashboard.pages.live import Event, stream
-from isvc.dashboard.pages.rendering import Page, pretty, render, respond, wants_json
-from isvc.dashboard.pages.service import page_header, page_of
+from isvc.dashboard.pages.rendering import pretty, render, respond, wants_json
+from isvc.dashboard.pages.service import page_of
 from isvc.insight.operations import NotPossible
 from isvc.insight.operations.endpoint import Endpoint, find_endpoint
 from isvc.insight.operations.signature import sample_from_model
-from isvc.kube.objects import Object, dig, name_of, uid_of
+from isvc.kube.objects import Object, dig, uid_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
@@ -99,9 +99,7 @@ class TryPages:
             shown = {"request": body, "answer": answer}
             if "HX-Request" in request.headers and not wants_json(request):
                 return web.Response(text=render("answer.html", answer=answer), content_type="text/html")
-            return respond(
-                request, Page("try.html", name_of(service), shown, around=page_header(view, resource, service))
-            )
+            return respond(request, page_of(view, resource, service, "try.html", shown))
 
     async def _first_request(self, view: ClusterView, resource: Resource, service: Object) -> dict[str, Any]:
         """Returns the last request that worked, or one that fits what the model says of its inputs, or a sample."""

@@ -13,6 +13,7 @@ from isvc.kube.objects import Key, Object, dig, is_being_deleted, namespace_of
 from isvc.kube.resource import NAMESPACES, SERVICES, Resource
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP
 from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways, parent_key
+from isvc.local.gateway.gateway_api.references import backend_references
 from isvc.local.gateway.gateway_api.status import class_status, gateway_status, listeners_of, route_status
 from isvc.local.gateway.watching import PARENT_OF_ROUTE, observed_gateways
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, REFERENCE_GRANTS
@@ -28,8 +29,8 @@ _WORKERS: Final = 32  # most of them wait for the gateway
 
 def backends_of_route(route: Object) -> Iterable[str]:
     """Indexes routes by the Services and pools that they name."""
-    references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
-    return {f"{ref.get('namespace') or namespace_of(route)}/{ref.get('name', '')}" for ref in references}
+    own = namespace_of(route)
+    return {f"{each.get('namespace') or own}/{each.get('name', '')}" for each in backend_references(route)}
 
 
 Published = Callable[[], Awaitable[None]]

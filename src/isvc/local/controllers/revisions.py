@@ -45,18 +45,14 @@ async def current_revision(context: Context, owner: Object, resource: Resource) 
 def _revision(owner: Object, resource: Resource, number: int) -> Object:
     template = dig(owner, "spec", "template") or {}
     value = template_hash(template)
-    return {
-        "apiVersion": CONTROLLER_REVISIONS.api_version,
-        "kind": CONTROLLER_REVISIONS.kind,
-        "metadata": {
-            "name": f"{name_of(owner)}-{value}",
-            "namespace": namespace_of(owner),
-            "labels": {**(dig(template, "metadata", "labels") or {}), HASH: value},
-            "ownerReferences": [controller_ref(resource.typed(owner))],
-        },
-        "data": {"spec": {"template": {**template, "$patch": "replace"}}},
-        "revision": number,
+    metadata = {
+        "name": f"{name_of(owner)}-{value}",
+        "namespace": namespace_of(owner),
+        "labels": {**(dig(template, "metadata", "labels") or {}), HASH: value},
+        "ownerReferences": [controller_ref(resource.typed(owner))],
     }
+    data = {"spec": {"template": {**template, "$patch": "replace"}}}
+    return CONTROLLER_REVISIONS.typed({"metadata": metadata, "data": data, "revision": number})
 
 
 async def forget_revisions(context: Context, owner: Object, used: Collection[str]) -> None:

@@ -230,6 +230,3 @@ def _claim() -> Object:
     """Returns the claim in which the example models lie: a folder under ~/.isvc/volumes."""
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     return {"metadata": {"name": MODELS_CLAIM, "namespace": "default"}, "spec": spec}
-
-
-__all__ = ["MODELS_CLAIM", "conversions", "install", "install_webhooks"]

@@ -133,7 +133,7 @@ def job_status(job: Object, pods: Sequence[Object], counts: Tally, outcome: Verd
     if not dig(job, "spec", "suspend"):
         status["startTime"] = started or timestamp(now)
     if outcome is not None:
-        conditions += [_once(conditions, outcome, outcome.interim, timestamp(now))]
+        conditions += [find(conditions, outcome.interim) or outcome.condition(outcome.interim, timestamp(now))]
         if counts.is_settled and not active and not going:
             conditions += [outcome.condition(outcome.kind, timestamp(now))]
             if outcome.kind == COMPLETE:
@@ -142,10 +142,6 @@ def job_status(job: Object, pods: Sequence[Object], counts: Tally, outcome: Verd
     if kept:
         status["conditions"] = list(kept.values())
     return status
-
-
-def _once(conditions: Sequence[Object], outcome: Verdict, kind: str, now: str) -> Object:
-    return find(conditions, kind) or outcome.condition(kind, now)
 
 
 def _suspension(job: Object, now: str) -> list[Object]:

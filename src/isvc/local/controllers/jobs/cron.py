@@ -96,18 +96,14 @@ def job_of(cron_job: Object, due: datetime) -> Object:
     """Makes the Job, whose name follows from its time, so that no time has two."""
     template = deep_copy(cron_job["spec"]["jobTemplate"])
     metadata = template.get("metadata") or {}
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "metadata": {
-            "name": f"{name_of(cron_job)}-{int(due.timestamp()) // 60}",
-            "namespace": namespace_of(cron_job),
-            "labels": metadata.get("labels") or {},
-            "annotations": {**(metadata.get("annotations") or {}), _SCHEDULED: timestamp(due)},
-            "ownerReferences": [controller_ref(CRON_JOBS.typed(cron_job))],
-        },
-        "spec": template.get("spec") or {},
+    named = {
+        "name": f"{name_of(cron_job)}-{int(due.timestamp()) // 60}",
+        "namespace": namespace_of(cron_job),
+        "labels": metadata.get("labels") or {},
+        "annotations": {**(metadata.get("annotations") or {}), _SCHEDULED: timestamp(due)},
+        "ownerReferences": [controller_ref(CRON_JOBS.typed(cron_job))],
     }
+    return JOBS.typed({"metadata": named, "spec": template.get("spec") or {}})
 
 
 def past_history(cron_job: Object, jobs: Sequence[Object]) -> list[Object]:

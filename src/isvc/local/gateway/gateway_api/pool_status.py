@@ -9,6 +9,7 @@ from isvc.kube.objects import Key, Object, dig
 from isvc.kube.resource import Resource
 from isvc.local.gateway.endpoints.pools import PickerRef, pool_of
 from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
+from isvc.local.gateway.gateway_api.references import backend_references
 from isvc.local.gateway.gateway_api.status import condition, stamped
 from isvc.serving.thirdparty import GATEWAYS, INFERENCE_POOLS_V1ALPHA2
 
@@ -46,15 +47,13 @@ def _gateways_of(resource: Resource, pool: Object, routes: Iterable[Object], gat
     found = {
         parent_key(route, attached.parent)
         for route in routes
-        if any(pool_of(ref) == resource and ref["name"] == pool["metadata"]["name"] for ref in _references(route))
+        if any(
+            pool_of(ref) == resource and ref["name"] == pool["metadata"]["name"] for ref in backend_references(route)
+        )
         for attached in gateways.attachments(route)
         if attached.problem is None
     }
     return sorted(found)
-
-
-def _references(route: Object) -> Iterable[Object]:
-    return (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
 
 
 def _parent(gateway: Key, pool: Object, message: str, before: Sequence[Object], now: str) -> Object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from isvc.kube.objects import Object, dig, namespace_of
@@ -16,6 +16,11 @@ class Reason(NamedTuple):
 
     reason: str
     message: str
+
+
+def backend_references(route: Object) -> Iterator[Object]:
+    """Yields the backends that the rules of a route name."""
+    return (reference for rule in dig(route, "spec", "rules") or () for reference in rule.get("backendRefs") or ())
 
 
 def backend_kind(reference: Object) -> Resource | None:

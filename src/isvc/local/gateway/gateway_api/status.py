@@ -9,7 +9,7 @@ from isvc.kube.conditions import stamp
 from isvc.kube.objects import Key, Object, dig, generation_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Attachment, Gateways, parent_key
-from isvc.local.gateway.gateway_api.references import Reason, backend_kind
+from isvc.local.gateway.gateway_api.references import Reason, backend_kind, backend_references
 from isvc.serving.thirdparty import HTTP_ROUTES
 
 Exists = Callable[[Resource, str, str], bool]
@@ -63,8 +63,7 @@ def _parent(attached: Attachment, route: Object, unresolved: Reason | None, befo
 
 def _unresolved(route: Object, gateways: Gateways, exists: Exists) -> Reason | None:
     """Returns what is wrong with the first backend that cannot take requests."""
-    references = (ref for rule in dig(route, "spec", "rules") or () for ref in rule.get("backendRefs") or ())
-    for reference in references:
+    for reference in backend_references(route):
         if refused := gateways.refuse(route, reference):
             return refused
         resource = backend_kind(reference)

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -18,6 +18,9 @@ from isvc.local.node.streams.spdy_headers import Malformed
 from isvc.toolkit.tasks import cancel
 from isvc.wire.http1.message import Request, Upgrade
 from isvc.wire.http1.tunnel import Tunnel
+
+if TYPE_CHECKING:
+    from isvc.wire.http1.websocket import WebSocket
 
 log = logging.getLogger("isvc.node")
 
@@ -87,13 +90,6 @@ async def _over_websocket(tunnel: Tunnel, wanted: Wanted, serve: Serve) -> None:
 
     socket = WebSocket(tunnel, MAX_MESSAGE)
 
-    def channel(number: int) -> Channel:
-        async def send(data: bytes, last: bool) -> None:
-            if not last:  # the end of a channel is that of the connection
-                await socket.send(bytes((number,)) + data)
-
-        return Channel(send)
-
     async def receive() -> None:
         while message := await socket.receive():
             if message[0] == _CLOSE and len(message) == 2:
@@ -108,12 +104,22 @@ async def _over_websocket(tunnel: Tunnel, wanted: Wanted, serve: Serve) -> None:
     async def ping() -> None:
         socket.ping()
 
-    streams = {name: channel(_NUMBERS[name]) for name in wanted.names}
+    streams = {name: websocket_channel(socket, _NUMBERS[name]) for name in wanted.names}
     numbered = {_NUMBERS[name]: each for name, each in streams.items()}
     await socket.send(bytes((min(number for number in numbered if number),)))  # so that the client knows of its success
     async with keep_alive(tunnel, receive(), ping) as left:
         await _until_end(streams, serve, left)
         socket.close()
+
+
+def websocket_channel(socket: WebSocket, number: int) -> Channel:
+    """Returns a stream within a WebSocket, whose messages begin with the stream's number."""
+
+    async def send(data: bytes, last: bool) -> None:
+        if not last:  # the end of a channel is that of the connection
+            await socket.send(bytes((number,)) + data)
+
+    return Channel(send)
 
 
 async def _over_spdy(tunnel: Tunnel, wanted: Wanted, serve: Serve) -> None:

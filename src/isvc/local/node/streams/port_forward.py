@@ -19,6 +19,7 @@ from isvc.local.node.streams.command_streams import (
     keep_alive,
     over,
     spdy_protocol,
+    websocket_channel,
 )
 from isvc.toolkit.tasks import Background, cancel
 from isvc.wire.http1.message import Request, Upgrade
@@ -76,13 +77,6 @@ async def _over_channels(tunnel: Tunnel, ports: Sequence[int], connect: Connect)
 
     socket = WebSocket(tunnel, MAX_MESSAGE)
 
-    def channel(number: int) -> Channel:
-        async def send(data: bytes, last: bool) -> None:
-            if not last:
-                await socket.send(bytes((number,)) + data)
-
-        return Channel(send)
-
     async def receive() -> None:
         while message := await socket.receive():
             if message[0] < len(channels) and message[1:]:
@@ -91,7 +85,7 @@ async def _over_channels(tunnel: Tunnel, ports: Sequence[int], connect: Connect)
     async def ping() -> None:
         socket.ping()
 
-    channels = [channel(number) for number in range(2 * len(ports))]
+    channels = [websocket_channel(socket, number) for number in range(2 * len(ports))]
     for number, each in enumerate(channels):
         await each.write(ports[number // 2].to_bytes(2, "little"))
     pairs = zip(ports, channels[::2], channels[1::2], strict=True)
