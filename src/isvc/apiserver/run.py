@@ -8,7 +8,6 @@ import gc
 import logging
 import signal
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 
@@ -17,6 +16,7 @@ from isvc.apiserver.server import Server
 from isvc.apiserver.store.lock import InUse
 from isvc.apiserver.store.log import Unusable
 from isvc.kube.objects import Object
+from isvc.wire import event_loop
 from isvc.wire.allocator import settle_memory
 from isvc.wire.private_files import write_private
 
@@ -24,51 +24,27 @@ CANNOT_RUN = (InUse, Unusable, OSError)
 """What `run` raises when the folder or the address is of no use; the message says so in one sentence."""
 
 
-class Options(NamedTuple):
-    folder: Path
-    kubeconfig: Path
-    host: str = "127.0.0.1"
-    port: int = 0
-    ephemeral: bool = False
-    controllers: bool = False
-    durable: bool = False
-    socket: Path | None = None
-
-
-def run(options: Options) -> None:
+def run(server: Server, kubeconfig: Path) -> None:
+    """Serves until a signal ends it; the kubeconfig is written when it is ready."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(serve(options))
-    else:
-        uvloop.run(serve(options))
+    event_loop.run(_serve(server, kubeconfig))
 
 
-async def serve(options: Options) -> None:
+async def _serve(server: Server, kubeconfig: Path) -> None:
     gc.disable()
-    server = Server(
-        options.folder,
-        ephemeral=options.ephemeral,
-        host=options.host,
-        port=options.port,
-        socket=options.socket,
-        controllers=options.controllers,
-        durable=options.durable,
-    )
     await server.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
     settle_memory()
-    write_private(options.kubeconfig, orjson.dumps(kubeconfig(server.url, server.identity), option=orjson.OPT_INDENT_2))
+    write_private(kubeconfig, orjson.dumps(_credentials(server.url, server.identity), option=orjson.OPT_INDENT_2))
     logging.getLogger(__name__).info("serving at %s", server.url)
     await stop.wait()
     await server.stop()
 
 
-def kubeconfig(url: str, identity: Identity) -> Object:
+def _credentials(url: str, identity: Identity) -> Object:
     """Returns a kubeconfig with a token (JSON is YAML too)."""
     authority = base64.b64encode(identity.ca.read_bytes()).decode()
     return {

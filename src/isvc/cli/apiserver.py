@@ -32,15 +32,16 @@ import click
     help="Also collect garbage by owner reference, finalize namespaces and give them a ServiceAccount; without it, as "
     "with a bare kube-apiserver, children of deleted owners stay and namespaces remain Terminating.",
 )
-def command(**flags: Any) -> None:
+def command(kubeconfig: Path, **flags: Any) -> None:
     """Run the embedded Kubernetes API server alone, in the foreground.
 
     It listens on loopback with TLS and accepts the token or client certificate in the kubeconfig, which is written
     (mode 0600) when the server is ready. Ctrl-C or SIGTERM stops it.
     """
-    from isvc.apiserver.run import CANNOT_RUN, Options, run
+    from isvc.apiserver.run import CANNOT_RUN, run
+    from isvc.apiserver.server import Server
 
     try:
-        run(Options(**flags))
+        run(Server(**flags), kubeconfig)
     except CANNOT_RUN as error:
         raise click.ClickException(str(error)) from None

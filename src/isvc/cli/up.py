@@ -11,7 +11,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +71,7 @@ def command(dashboard_port: int | None, no_dashboard: bool, allow_edit: bool, ve
     from isvc.local.gateway.process import find_envoy
     from isvc.local.home import AlreadyRunning, Home
     from isvc.local.open_files import allow_many_files
+    from isvc.wire import event_loop
 
     allow_many_files()
     find_envoy()
@@ -87,7 +88,7 @@ def command(dashboard_port: int | None, no_dashboard: bool, allow_edit: bool, ve
         with home.lock():
             wanted = Wanted(port=dashboard_port, allow_edit=allow_edit)
             dashboard = None if no_dashboard else (wanted, open_entrance(wanted))
-            sys.exit(_run(lambda: _up(home, choices, dashboard)))
+            sys.exit(event_loop.run(_up(home, choices, dashboard)))
     except AlreadyRunning as error:
         click.echo(f"{error}; `isvc down` stops it", err=True)
         if error.running:
@@ -233,11 +234,3 @@ def _log_to(path: Path, *, verbose: bool) -> None:
     logging.raiseExceptions = False  # a log that cannot be written is no reason for a traceback on the terminal
     stream: Any = sys.stderr if verbose else open_private(path, "a")
     logs.set_up("debug" if verbose else "info", json=False, stream=stream)
-
-
-def _run(main: Callable[[], Coroutine[Any, Any, int]]) -> int:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main())
-    return uvloop.run(main())

@@ -13,11 +13,11 @@ from pathlib import Path
 def main(folder: str, kubeconfig: str, port: str, socket: str, *flags: str) -> None:
     gc.disable()  # while it is imported; the server turns it on
     sys.dont_write_bytecode = False  # as in `isvc up`
-    from isvc.apiserver.run import CANNOT_RUN, Options, run
+    from isvc.apiserver.run import CANNOT_RUN, run
+    from isvc.apiserver.server import Server
 
-    options = Options(
+    server = Server(
         Path(folder),
-        Path(kubeconfig),
         port=int(port),
         socket=Path(socket) if socket else None,
         ephemeral="--ephemeral" in flags,
@@ -25,7 +25,7 @@ def main(folder: str, kubeconfig: str, port: str, socket: str, *flags: str) -> N
         controllers=True,
     )
     try:
-        run(options)
+        run(server, Path(kubeconfig))
     except CANNOT_RUN as error:
         sys.exit(str(error))
 

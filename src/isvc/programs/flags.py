@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import re
@@ -131,17 +130,10 @@ def go_bool(text: str) -> bool:
 
 def run_or_exit(program: str, main: Coroutine[Any, Any, None]) -> None:
     """Runs to the end; what keeps it from running is the last line of the log."""
+    from isvc.wire import event_loop  # which other users of this module do without
+
     try:
-        _run(main)
+        event_loop.run(main)
     except ClusterError as error:
         log.error("%s ends: %s", program, error)
         sys.exit(1)
-
-
-def _run(main: Coroutine[Any, Any, None]) -> None:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)

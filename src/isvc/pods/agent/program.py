@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from isvc.pods.agent.peer import Peer
 from isvc.pods.agent.probe import Readiness
 from isvc.pods.agent.puller import Puller
 from isvc.pods.agent.relay import Relay, Settings
+from isvc.wire import event_loop
 
 log = logging.getLogger("isvc.pods.agent")
 
@@ -36,8 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     options = parser().parse_args(argv)
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(options))
+        event_loop.run(_serve(options))
     except msgspec.DecodeError as error:
         log.error("SERVING_READINESS_PROBE: %s", error)
     except ValueError as error:
@@ -134,12 +134,3 @@ async def _until_stopped(options: argparse.Namespace, settings: Settings) -> Non
         relay.leave()
     if relays:
         await asyncio.wait(list(relays), timeout=_GRACE)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Returns uvloop's, where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
