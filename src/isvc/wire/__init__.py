@@ -1,1 +1,1 @@
-"""Bytes on connections: HTTP/1.1 and HTTP/2, each with a server and a client. Knows nothing of Kubernetes."""
+"""Bytes: HTTP/1.1, with a server and a client, certificates, and what programs run on. Knows nothing of Kubernetes."""
