@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from isvc.kube.errors import ApiError, Conflict
 from isvc.kube.objects import Key, Object, resource_version_of
@@ -64,9 +64,12 @@ def owner_of(resource: Resource) -> OwnerOf:
     return OwnerOf(resource)
 
 
-def spec_changed(before: Object | None, after: Object | None) -> bool:
-    """Returns whether an object was created or deleted, or its spec is another."""
-    return before is None or after is None or before.get("spec") != after.get("spec")
+def changed(part: Callable[[Object], object]) -> Predicate:
+    """Returns whether an object was created or deleted, or a part of it is another."""
+    return lambda before, after: before is None or after is None or part(before) != part(after)
+
+
+spec_changed: Final = changed(lambda obj: obj.get("spec"))
 
 
 @dataclass(frozen=True, slots=True)

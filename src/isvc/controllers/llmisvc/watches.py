@@ -56,7 +56,7 @@ from isvc.serving.thirdparty import (
 from isvc.serving.workload import scalers
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, Mapper, Watch, changed, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 
 WORKERS: Final = 64  # most of them wait for the API server
@@ -144,7 +144,7 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
     return (
         Watch(LLM_INFERENCE_SERVICES),
         Watch(LLM_INFERENCE_SERVICES, to=members, when=_traffic_changed),
-        Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=_models_changed),
+        Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=changed(_models)),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=spec_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=dependents(LLM_INFERENCE_SERVICE_CONFIGS), when=spec_changed),
         *(Watch(resource, to=owner, delay=delay) for resource in owned),
@@ -165,9 +165,9 @@ def _traffic_changed(before: Object | None, after: Object | None) -> bool:
     return before is None or after is None or traffic_changed(before, after)
 
 
-def _models_changed(before: Object | None, after: Object | None) -> bool:
-    """A service that comes to serve a model of the same name takes requests from another."""
-    return before is None or after is None or set(models_of(before)) != set(models_of(after))
+def _models(service: Object) -> set[str]:
+    """Returns what it serves: one that comes to serve a model of the same name takes requests from another."""
+    return set(models_of(service))
 
 
 def _account_changed(before: Object | None, after: Object | None) -> bool:

@@ -65,10 +65,6 @@ def reduce_node(node: Object) -> Object:
     return {"metadata": kept, "status": {"conditions": ready}}
 
 
-def membership_changed(before: Object | None, after: Object | None) -> bool:
-    """Returns whether a node comes, goes, is ready or not any longer, or has other labels."""
-    return _standing(before) != _standing(after)
-
-
-def _standing(node: Object | None) -> tuple[object, ...]:
-    return () if node is None else (is_node_ready(node), labels_of(node))
+def membership(node: Object) -> tuple[object, ...]:
+    """Returns what of a node decides which groups have it, and whether they can use it."""
+    return is_node_ready(node), labels_of(node)

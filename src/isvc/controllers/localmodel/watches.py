@@ -17,7 +17,7 @@ from isvc.api.resources import (
 )
 from isvc.controllers.localmodel.entries import cache_used_by, entries_of, key_of
 from isvc.controllers.localmodel.kind import make_kind
-from isvc.controllers.localmodel.members import membership_changed, reduce_node
+from isvc.controllers.localmodel.members import membership, reduce_node
 from isvc.controllers.localmodel.observe import (
     BY_CACHE,
     BY_MODEL,
@@ -34,7 +34,7 @@ from isvc.kube.resource import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PER
 from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, Watch, changed, owner_of, spec_changed
 from isvc.toolkit.reads import Read
 
 WORKERS = 4
@@ -73,9 +73,9 @@ def make_cache_controller(name: str, kind: Kind[Any, Any], context: Context, env
         Watch(resource, optional=True),
         Watch(LOCAL_MODEL_NODES, on_change=caches_of, delay=COALESCE, optional=True),
         Watch(LOCAL_MODEL_NODE_GROUPS, to=everybody, when=spec_changed, optional=True),
-        Watch(NODES, to=everybody, when=membership_changed, delay=COALESCE),
-        Watch(INFERENCE_SERVICES, to=cache_of, when=_marks_changed),
-        Watch(LLM_INFERENCE_SERVICES, to=cache_of, when=_marks_changed, optional=True),
+        Watch(NODES, to=everybody, when=changed(membership), delay=COALESCE),
+        Watch(INFERENCE_SERVICES, to=cache_of, when=changed(_marks)),
+        Watch(LLM_INFERENCE_SERVICES, to=cache_of, when=changed(_marks), optional=True),
         Watch(PERSISTENT_VOLUMES, to=caches_named_by if resource.namespaced else whose),
         Watch(PERSISTENT_VOLUME_CLAIMS, to=whose),
         *((Watch(PERSISTENT_VOLUME_CLAIMS, to=caches_named_by),) if resource.namespaced else ()),
@@ -133,7 +133,6 @@ def _volume_names(cache: Object) -> Iterator[str]:
         yield download_volume(key, group, "").name
 
 
-def _marks_changed(before: Object | None, after: Object | None) -> bool:
-    """Whether a service uses another cache than before, or from another group of nodes."""
-    was, now = (each and (cache_used_by(each), annotations_of(each).get(NODE_GROUP)) for each in (before, after))
-    return was != now
+def _marks(service: Object) -> tuple[object, ...]:
+    """Returns which cache a service uses, and from which group of nodes."""
+    return cache_used_by(service), annotations_of(service).get(NODE_GROUP)

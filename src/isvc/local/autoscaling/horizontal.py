@@ -23,7 +23,7 @@ from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import LABELS, selected
 from isvc.toolkit.clock import parse_timestamp
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, spec_changed
+from isvc.toolkit.controller import Controller, Result, Watch, changed, spec_changed
 from isvc.toolkit.reads import Read
 
 SYNC_SECONDS: Final = 15.0
@@ -38,12 +38,9 @@ def controller(context: Context, external: ExternalMetrics) -> Controller:
     def scalers_of(deployment: Object) -> Iterable[Key]:
         return context.cache.keys(HORIZONTAL_POD_AUTOSCALERS, _TARGET, str(Key.of(deployment)))
 
-    def size_changed(before: Object | None, after: Object | None) -> bool:
-        return before is None or after is None or replicas_of(before) != replicas_of(after)
-
     watches = [
         Watch(HORIZONTAL_POD_AUTOSCALERS, when=spec_changed),
-        Watch(DEPLOYMENTS, to=scalers_of, when=size_changed),
+        Watch(DEPLOYMENTS, to=scalers_of, when=changed(replicas_of)),
     ]
     scaled = Read(HORIZONTAL_POD_AUTOSCALERS, indexers={_TARGET: _by_target})
     reads = [scaled, Read(PODS, indexers=LABELS), *(Read(resource) for resource in TARGETS.values())]

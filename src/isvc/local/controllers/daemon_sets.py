@@ -15,7 +15,7 @@ from isvc.local.controllers.revisions import HASH, current_revision, forget_revi
 from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, Result, Watch, changed, owner_of
 from isvc.toolkit.reads import Read
 
 
@@ -24,14 +24,10 @@ def controller(context: Context) -> Controller:
         Watch(DAEMON_SETS),
         *watch_adopted(context.cache, PODS, DAEMON_SETS),
         Watch(CONTROLLER_REVISIONS, to=owner_of(DAEMON_SETS)),
-        Watch(NODES, to=lambda node: map(Key.of, context.cache.list(DAEMON_SETS)), when=_labels_changed),
+        Watch(NODES, to=lambda node: map(Key.of, context.cache.list(DAEMON_SETS)), when=changed(labels_of)),
     ]
     reads = [Read(PODS, indexers=ORPHANS)]
     return Controller("daemonset", DaemonSets(context).reconcile, watches, clock=context.clock, reads=reads)
-
-
-def _labels_changed(before: Object | None, after: Object | None) -> bool:
-    return before is None or after is None or labels_of(before) != labels_of(after)
 
 
 class DaemonSets:

@@ -18,7 +18,7 @@ from isvc.local.controllers.selection import LABELS, SELECTOR, services_selectin
 from isvc.local.node.pods.ports import local_ports
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, Watch, changed, owner_of
 from isvc.toolkit.reads import Read
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -30,15 +30,11 @@ def controller(context: Context) -> Controller:
 
     watches = [
         Watch(SERVICES),
-        Watch(PODS, to=services_of, when=_matters),
+        Watch(PODS, to=services_of, when=changed(_face)),
         Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)),
     ]
     reads = [Read(SERVICES, indexers=SELECTOR), Read(PODS, indexers=LABELS)]
     return Controller("endpointslice", EndpointSlices(context).reconcile, watches, workers=4, reads=reads)
-
-
-def _matters(before: Object | None, after: Object | None) -> bool:
-    return before is None or after is None or _face(before) != _face(after)
 
 
 def _face(pod: Object) -> tuple[object, ...]:

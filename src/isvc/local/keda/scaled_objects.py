@@ -37,7 +37,7 @@ from isvc.local.keda.triggers import (
 from isvc.serving.thirdparty import INTERCEPTOR_ROUTES, SCALED_OBJECTS
 from isvc.toolkit.clock import parse_timestamp, timestamp
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, Result, Watch, changed, owner_of
 from isvc.toolkit.reads import Read
 
 PAUSED: Final = "autoscaling.keda.sh/paused"
@@ -51,9 +51,9 @@ _SHORTEST: Final = 1.0  # seconds between two looks at one that is active
 def controller(context: Context, scaled: ScaledObjects) -> Controller:
     reads = [Read(resource) for resource in TARGETS.values()]
     watches = [
-        Watch(SCALED_OBJECTS, when=_asks_for_something_else),
-        Watch(INTERCEPTOR_ROUTES, when=_asks_for_something_else),  # of the same name
-        Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(SCALED_OBJECTS), when=_went),
+        Watch(SCALED_OBJECTS, when=changed(_wishes)),
+        Watch(INTERCEPTOR_ROUTES, when=changed(_wishes)),  # of the same name
+        Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(SCALED_OBJECTS), when=lambda before, after: after is None),
     ]
     made = Controller("scaledobject", scaled.reconcile, watches, workers=4, reads=reads, clock=context.clock)
     scaled.interceptor.wake = lambda route: made.queue.add(route)  # a ScaledObject of ours has its name
@@ -61,15 +61,9 @@ def controller(context: Context, scaled: ScaledObjects) -> Controller:
     return made
 
 
-def _asks_for_something_else(before: Object | None, after: Object | None) -> bool:
-    """Returns whether more than the status changed, which every poll writes."""
-    if before is None or after is None:
-        return True
-    return (before.get("spec"), annotations_of(before)) != (after.get("spec"), annotations_of(after))
-
-
-def _went(before: Object | None, after: Object | None) -> bool:
-    return after is None
+def _wishes(obj: Object) -> tuple[object, ...]:
+    """Returns what somebody asks for; the status is written at every poll."""
+    return obj.get("spec"), annotations_of(obj)
 
 
 @dataclass(slots=True)

@@ -11,14 +11,14 @@ from isvc.api.resources import (
     LOCAL_MODEL_NODES,
 )
 from isvc.controllers.localmodel.lists.kind import make_kind
-from isvc.controllers.localmodel.members import membership_changed
+from isvc.controllers.localmodel.members import membership
 from isvc.controllers.localmodel.watches import reads
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted
 from isvc.kube.resource import NODES
 from isvc.serving.environment import Environment
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, spec_changed
+from isvc.toolkit.controller import Controller, Watch, changed, spec_changed
 
 __all__ = ["controller", "reads"]
 
@@ -35,10 +35,10 @@ def controller(context: Context, environment: Environment) -> Controller:
 
     watches = (
         Watch(LOCAL_MODEL_NODES, when=spec_changed, optional=True),
-        Watch(NODES, when=membership_changed),
+        Watch(NODES, when=changed(membership)),
         Watch(LOCAL_MODEL_NODE_GROUPS, to=every_list, when=spec_changed, delay=COALESCE, optional=True),
-        Watch(LOCAL_MODEL_CACHES, to=every_list, when=_wishes_changed, delay=COALESCE, optional=True),
-        Watch(LOCAL_MODEL_NAMESPACE_CACHES, to=every_list, when=_wishes_changed, delay=COALESCE, optional=True),
+        Watch(LOCAL_MODEL_CACHES, to=every_list, when=changed(_wishes), delay=COALESCE, optional=True),
+        Watch(LOCAL_MODEL_NAMESPACE_CACHES, to=every_list, when=changed(_wishes), delay=COALESCE, optional=True),
     )
     return Controller(
         "localmodellists",
@@ -51,10 +51,6 @@ def controller(context: Context, environment: Environment) -> Controller:
     )
 
 
-def _wishes_changed(before: Object | None, after: Object | None) -> bool:
-    """Whether a cache wants something else of nodes than before; its status does not matter."""
-    return _wishes(before) != _wishes(after)
-
-
-def _wishes(cache: Object | None) -> tuple[object, ...]:
-    return () if cache is None else (cache.get("spec"), is_being_deleted(cache), finalizers_of(cache))
+def _wishes(cache: Object) -> tuple[object, ...]:
+    """Returns what a cache wants of nodes; its status does not matter."""
+    return cache.get("spec"), is_being_deleted(cache), finalizers_of(cache)
