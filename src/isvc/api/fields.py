@@ -59,21 +59,9 @@ class Templated:
         self.paths = paths
 
 
-class _Required:
-    """The CRD asks for this field."""
-
-
-class _Schemaless:
-    """The CRD says nothing about this field: its type contains itself, and schemas cannot."""
-
-
-class _Loose:
-    """The CRD asks for none of the fields below this one, as KServe's does where its defaulter fills them."""
-
-
-REQUIRED = _Required()
-LOOSE = _Loose()
-SCHEMALESS = _Schemaless()
+REQUIRED = object()  # the CRD asks for this field
+LOOSE = object()  # it asks for none of the fields below, as KServe's does where its defaulter fills them
+SCHEMALESS = object()  # it says nothing about this field: its type contains itself, and schemas cannot
 Required = Annotated[T, REQUIRED]
 Loose = Annotated[T, LOOSE]
 

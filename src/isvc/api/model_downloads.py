@@ -48,9 +48,9 @@ class GroupStorage(Spec):
     limit: int | None = None
 
 
-def encode_downloads(downloads: Mapping[str, ModelDownload]) -> str:
-    """Returns the value of the annotation; keys are those of `status.modelStatus`."""
-    return _encode(downloads)
+def encode(values: Mapping[str, ModelDownload] | Mapping[str, GroupStorage]) -> str:
+    """Returns the value of an annotation; keys are those of `status.modelStatus`, or names of LocalModelNodeGroups."""
+    return msgspec.json.encode(values, order="sorted").decode()
 
 
 def decode_downloads(node: Object) -> dict[str, ModelDownload]:
@@ -58,18 +58,9 @@ def decode_downloads(node: Object) -> dict[str, ModelDownload]:
     return _decode(annotations_of(node).get(DOWNLOADS), ModelDownload)
 
 
-def encode_storage(storage: Mapping[str, GroupStorage]) -> str:
-    """Returns the value of the annotation; keys are names of LocalModelNodeGroups."""
-    return _encode(storage)
-
-
 def decode_storage(node: Object) -> dict[str, GroupStorage]:
     """Returns what a LocalModelNode says of its disks, by the names of its LocalModelNodeGroups."""
     return _decode(annotations_of(node).get(STORAGE), GroupStorage)
-
-
-def _encode(values: Mapping[str, Spec]) -> str:
-    return msgspec.json.encode(values, order="sorted").decode()
 
 
 def _decode(text: str | None, kind: type[S]) -> dict[str, S]:

@@ -33,7 +33,7 @@ from isvc.api.fields import (
 )
 from isvc.api.fields import Schema as Marks
 from isvc.api.meta import Kind, ObjectMeta
-from isvc.kube.schemas import Schema, definition
+from isvc.kube.schemas import Schema, change_inner, definition
 
 _SCALARS: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -189,13 +189,7 @@ _FORM = {"pattern", "minLength", "minItems", "minProperties", "x-kubernetes-vali
 
 
 def _formless(schema: Schema) -> Schema:
-    result = {key: value for key, value in schema.items() if key not in _FORM}
-    if "properties" in schema:
-        result["properties"] = {name: _formless(each) for name, each in schema["properties"].items()}
-    for inner in ("items", "additionalProperties"):
-        if isinstance(schema.get(inner), dict):
-            result[inner] = _formless(schema[inner])
-    return result
+    return {key: value for key, value in schema.items() if key not in _FORM} | change_inner(schema, _formless)
 
 
 @cache

@@ -6,8 +6,8 @@ import re
 from datetime import datetime
 from typing import Final
 
-_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)", re.ASCII)
+_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)", re.ASCII)
 _WHOLE: Final = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import threading
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias
@@ -75,10 +76,13 @@ def _resolve(schema: Schema) -> Schema:
         target = _link(schema["$ref"])
         beside = {key: value for key, value in schema.items() if key not in ("$ref", "default")}
         return {**target, **beside} if beside else target
-    resolved = dict(schema)
+    return schema | change_inner(schema, _resolve)
+
+
+def change_inner(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
+    """Returns the parts of a schema in which there are schemas, each of these changed."""
+    inner = ("items", "additionalProperties")
+    changed = {name: change(schema[name]) for name in inner if isinstance(schema.get(name), dict)}
     if "properties" in schema:
-        resolved["properties"] = {name: _resolve(each) for name, each in schema["properties"].items()}
-    for inner in ("items", "additionalProperties"):
-        if isinstance(schema.get(inner), dict):
-            resolved[inner] = _resolve(schema[inner])
-    return resolved
+        changed["properties"] = {name: change(each) for name, each in schema["properties"].items()}
+    return changed

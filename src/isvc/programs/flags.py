@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from isvc.kube import durations
 from isvc.programs.options import TLS, Options, knative_namespace, system_namespace
 from isvc.toolkit.address import Address
 from isvc.toolkit.failure import ClusterError, ConfigError
@@ -24,8 +24,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SWITCH: Final[dict[str, Any]] = {"is_flag": False, "flag_value": "true", "type": bool}
 """A flag that may stand alone or be given a value: `--leader-elect`, `--leader-elect=false`."""
-
-_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def address(text: str) -> Address | None:
@@ -42,10 +40,10 @@ def names(text: str) -> tuple[str, ...]:
 
 def duration(text: str) -> float:
     """Returns the seconds of `1h` or `1m30s`."""
-    parts = re.findall(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)", text)
-    if not parts or "".join(map("".join, parts)) != text:
+    seconds = durations.seconds(text)
+    if seconds is None:
         raise click.BadParameter(f"{text!r} is no duration: write 30s, 5m or 1h30m")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return seconds
 
 
 def shared_flags(defaults: Options) -> Callable[[F], F]:

@@ -67,7 +67,8 @@ def _complete(condition: Object, explanation: Explanation | None) -> Object:
 
 def _summarize(ready: Object, conditions: list[Object]) -> Object:
     """Explains Ready in the words of a condition that says the same, or is False, or at least not True."""
-    others = [each for each in conditions if each["type"] != READY and not each.get("severity") and _speaks(each)]
+    telling = (each for each in conditions if each.get("status") != TRUE and not _is_silent(each))
+    others = [each for each in telling if each["type"] != READY and not each.get("severity")]
     others.sort(key=lambda each: (each["reason"] != ready.get("reason"), each["status"] != FALSE, _waits(each)))
     return _complete(ready, Explanation(others[0]["reason"], others[0]["message"])) if others else ready
 
@@ -75,10 +76,6 @@ def _summarize(ready: Object, conditions: list[Object]) -> Object:
 def _waits(condition: Object) -> bool:
     """Returns whether the condition only waits for another one, by the reason that explanations give for that."""
     return str(condition["reason"]).startswith("WaitingFor")
-
-
-def _speaks(condition: Object) -> bool:
-    return condition.get("status") != TRUE and bool(condition.get("reason") and condition.get("message"))
 
 
 def _without(condition: Object, fields: Iterable[str]) -> Object:

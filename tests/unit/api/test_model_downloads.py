@@ -13,8 +13,7 @@ from isvc.api.model_downloads import (
     ModelDownload,
     decode_downloads,
     decode_storage,
-    encode_downloads,
-    encode_storage,
+    encode,
 )
 from isvc.kube.objects import Object
 
@@ -28,14 +27,14 @@ def test_downloads_are_read_as_they_were_written():
         "iris": ModelDownload(phase="ModelDownloading", bytes=7, total_bytes=9, seconds=1.5, attempts=2, at="now"),
         "team/iris": ModelDownload(phase="ModelDownloadError", error="403 Forbidden"),
     }
-    text = encode_downloads(downloads)
+    text = encode(downloads)
     assert decode_downloads(node(**{DOWNLOADS: text})) == downloads
     assert json.loads(text)["iris"]["totalBytes"] == 9
 
 
 def test_disks_are_read_as_they_were_written():
     storage = {"gpus": GroupStorage(used=1, available=2, limit=3), "others": GroupStorage()}
-    assert decode_storage(node(**{STORAGE: encode_storage(storage)})) == storage
+    assert decode_storage(node(**{STORAGE: encode(storage)})) == storage
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"iris": 1}', '{"iris": {"bytes": "many"}}', "\ud800", "[" * 9999])

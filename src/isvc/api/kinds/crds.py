@@ -9,7 +9,7 @@ from isvc.api.meta import Kind
 from isvc.api.schema import schema_for
 from isvc.kube.objects import Object
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
-from isvc.kube.schemas import Schema
+from isvc.kube.schemas import Schema, change_inner
 
 
 def crds(*, described: bool) -> Iterator[Object]:
@@ -59,10 +59,5 @@ def _version(row: KindRow, name: str, kind: type[Kind], *, stored: bool, describ
 
 def _copy_sorted(schema: Schema) -> Schema:
     """Returns the schema with nothing shared, in order."""
-    copy = dict(sorted(schema.items()))
-    if "properties" in schema:
-        copy["properties"] = {name: _copy_sorted(each) for name, each in sorted(schema["properties"].items())}
-    for inner in ("items", "additionalProperties"):
-        if isinstance(schema.get(inner), dict):
-            copy[inner] = _copy_sorted(schema[inner])
-    return copy
+    copy = dict(sorted((schema | change_inner(schema, _copy_sorted)).items()))
+    return copy | {"properties": dict(sorted(copy["properties"].items()))} if "properties" in copy else copy

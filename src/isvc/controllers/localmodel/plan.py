@@ -69,7 +69,8 @@ def wanted_volumes(observed: Observed) -> Iterator[Volume]:
     cache, jobs = observed.key, observed.config.job_namespace
     yield from (download_volume(cache, group, jobs) for group in observed.groups)
     if not observed.config.disable_volume_management:
-        for namespace, group in sorted({(namespace_of(each), _group_for(observed, each)) for each in _users(observed)}):
+        users = observed.services + observed.llm_services
+        for namespace, group in sorted({(namespace_of(each), _group_for(observed, each)) for each in users}):
             if group and serving_volume(cache, group, namespace).claim != download_volume(cache, group, jobs).claim:
                 yield serving_volume(cache, group, namespace)
 
@@ -129,10 +130,6 @@ def _holds(observed: Observed) -> Iterator[Part]:
 
 def _volume_of(claim: Object) -> str:
     return str(dig(claim, "spec", "volumeName") or "")
-
-
-def _users(observed: Observed) -> tuple[Object, ...]:
-    return observed.services + observed.llm_services
 
 
 def _group_for(observed: Observed, service: Object) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from isvc.api.localmodel import DOWNLOADED, DOWNLOADING, FAILED, PENDING, LocalModelInfo
-from isvc.api.model_downloads import DOWNLOADS, STORAGE, ModelDownload, encode_downloads, encode_storage
+from isvc.api.model_downloads import DOWNLOADS, STORAGE, ModelDownload, encode
 from isvc.controllers.localmodelnode.observe import Observed
 from isvc.controllers.localmodelnode.plan import NodePlan, entries
 from isvc.controllers.localmodelnode.space import amount, storage_report
@@ -36,7 +36,7 @@ def fold(observed: Observed, planned: NodePlan, outcome: Outcome) -> Folded:
     status = {**observed.status, "modelStatus": {key: download.phase for key, download in downloads.items()}}
     if not downloads:
         status.pop("modelStatus")
-    said = {DOWNLOADS: encode_downloads(downloads), STORAGE: encode_storage(storage_report(observed))}
+    said = {DOWNLOADS: encode(downloads), STORAGE: encode(storage_report(observed))}
     again = min(looks, default=float(frequency) if frequency else FOLDER_SECONDS)
     return Folded(status, tuple(events), again, annotations=said)
 

@@ -82,7 +82,7 @@ def containers(evidence: Evidence) -> Iterator[Container]:
 def image(evidence: Evidence) -> Iterator[Finding]:
     for each in containers(evidence):
         if (reason := each.waiting.get("reason")) in _NO_IMAGE:
-            wanted = each.status.get("image") or _image(each)
+            wanted = each.status.get("image") or _spec(each).get("image") or ""
             because = _because(each.waiting.get("message") or _event(evidence, each, "Failed") or str(reason))
             remedy = "correct the image, or give the service account a pull secret for its registry"
             if reason == "ErrImageNeverPull":
@@ -245,10 +245,6 @@ def _spec(container: Container) -> Object:
 
 def _source(initializer: Container) -> str:
     return str(next(iter(_spec(initializer).get("args") or ()), "the model"))
-
-
-def _image(container: Container) -> str:
-    return str(_spec(container).get("image") or "")
 
 
 def _last_runs(pod: Object) -> Iterator[Object]:

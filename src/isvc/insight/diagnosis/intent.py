@@ -60,7 +60,7 @@ async def plan_for(client: Client, snapshot: Snapshot, service: Object) -> Inten
         planned.wanted(),
         _problem(planned.stop) if planned.stop else None,
         tuple(Finding(each.reason, each.message, each.remedy, Level.WARNS) for each in kind.doubts(observed, planned)),
-        sources=(_configuration(snapshot), *kind.sources(observed, planned)),
+        sources=((CONFIG_MAPS, Key(snapshot.system_namespace, CONFIG_MAP)), *kind.sources(observed, planned)),
     )
 
 
@@ -81,10 +81,6 @@ def _problem(stop: Stop) -> Finding:
     missing = missing_account("its pods are not created", stop.message)
     remedy, level = stop.remedy or "change the service accordingly", Level.WAITS if stop.waits else Level.BLOCKS
     return missing or Finding(stop.reason, stop.sentence, remedy, level)
-
-
-def _configuration(snapshot: Snapshot) -> Reference:
-    return CONFIG_MAPS, Key(snapshot.system_namespace, CONFIG_MAP)
 
 
 def _without_configuration(snapshot: Snapshot, problem: str) -> Intent:

@@ -67,9 +67,7 @@ class Endpoint:
             return await self._through_api_server(client, body, within, most)
         try:
             async with self._session(within) as session, session.post(self._target(), **self._request(body)) as answer:
-                content = await _read_at_most(answer.content.iter_any(), most)
-                self._check(answer.status, answer.headers.get("Location", ""), content)
-                return self._refuse_long(content, most)
+                return await self._content(answer, most)
         except aiohttp.ClientConnectorError as error:
             if not self.proxy:
                 raise Unanswered(f"{self.url} cannot be reached: {error}") from None
@@ -86,12 +84,9 @@ class Endpoint:
                 if not self.proxy:
                     raise Unanswered(f"{self.url} can be asked directly alone")
                 return self._refuse_long(await client.request_bytes("GET", self.proxy, within=within), most)
-            async with self._session(within) as session:
-                asked = session.get(self._target(), headers=dict(self.headers), allow_redirects=False)
-                async with asked as answer:
-                    content = await _read_at_most(answer.content.iter_any(), most)
-                    self._check(answer.status, answer.headers.get("Location", ""), content)
-                    return self._refuse_long(content, most)
+            request = {"headers": dict(self.headers), "allow_redirects": False}
+            async with self._session(within) as session, session.get(self._target(), **request) as answer:
+                return await self._content(answer, most)
         except (ApiError, ClusterError) as error:
             raise Unanswered(str(error)) from None
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
@@ -105,8 +100,7 @@ class Endpoint:
         try:
             async with self._session(within) as session, session.post(self._target(), **self._request(body)) as answer:
                 if answer.status >= 300:
-                    content = await _read_at_most(answer.content.iter_any(), LONGEST_REFUSAL)
-                    self._check(answer.status, answer.headers.get("Location", ""), content)
+                    await self._content(answer, LONGEST_REFUSAL)
                 async for line in answer.content:
                     if text := _piece(line):
                         yield text
@@ -126,12 +120,9 @@ class Endpoint:
         try:
             async with client.post_stream(self.proxy, orjson.dumps(body), within) as pieces:
                 return self._refuse_long(await _read_at_most(pieces, most), most)
-        except ApiError as error:
-            if not error.is_status:  # the service's own words, which the API server passed on
+        except (ApiError, ClusterError) as error:
+            if isinstance(error, ApiError) and not error.is_status:  # the service's own words, passed on
                 self._check(error.status_code, "", error.message.encode())
-            refused = f"the request through the API server failed: {' '.join(str(error).split())}"
-            raise Unanswered(f"{after}; {refused}" if after else refused) from None
-        except ClusterError as error:
             refused = f"the request through the API server failed: {' '.join(str(error).split())}"
             raise Unanswered(f"{after}; {refused}" if after else refused) from None
 
@@ -141,6 +132,11 @@ class Endpoint:
         if isinstance(error, aiohttp.ClientError | TimeoutError):
             return Unanswered(f"{self.url} did not answer: {error or 'timeout'}")
         return Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy")
+
+    async def _content(self, answer: Any, most: int) -> bytes:
+        content = await _read_at_most(answer.content.iter_any(), most)
+        self._check(answer.status, answer.headers.get("Location", ""), content)
+        return self._refuse_long(content, most)
 
     def _refuse_long(self, content: bytes, most: int) -> bytes:
         if len(content) > most:
@@ -187,8 +183,8 @@ def find_endpoint(service: Object, body: dict[str, Any], path: str = "", *, dire
     host = url.partition("://")[2].partition("/")[0]
     headers = {"Host": host} if host.partition(":")[0].endswith(".localhost") else {}
     openai = any(field in body for field in _OPENAI)
-    proxy = _proxy_path(service, path)
-    return Endpoint(f"{url}/{path.lstrip('/')}", _model(service) if openai else "", proxy, headers, direct)
+    model = str(dig(service, "spec", "model", "name") or name) if openai else ""
+    return Endpoint(f"{url}/{path.lstrip('/')}", model, _proxy_path(service, path), headers, direct)
 
 
 def _path(service: Object, body: dict[str, Any]) -> str:
@@ -202,10 +198,6 @@ def _path(service: Object, body: dict[str, Any]) -> str:
             return predict_path(name_of(service), protocol)
     known = ", ".join((*_PROTOCOLS, *_OPENAI))
     raise NotPossible(f"the request shows no protocol: it has none of {known}; give a --path")
-
-
-def _model(service: Object) -> str:
-    return str(dig(service, "spec", "model", "name") or name_of(service))
 
 
 def _proxy_path(service: Object, path: str) -> str:

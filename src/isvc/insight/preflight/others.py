@@ -114,7 +114,8 @@ def check_local_models(config: Config, workloads: list[Object]) -> Iterator[Find
     """Yields who is missing where services wait for caches of models: who makes their claims, and who downloads."""
     if not config.local_model.enabled:
         return
-    there = {labels_of(each).get("control-plane", name_of(each)) for each in workloads if not _is_stopped(each)}
+    running = (each for each in workloads if dig(each, "spec", "replicas") != 0)
+    there = {labels_of(each).get("control-plane", name_of(each)) for each in running}
     for plane, title in _LOCAL_MODEL_PROGRAMS.items():
         if plane not in there:
             yield error(
@@ -122,7 +123,3 @@ def check_local_models(config: Config, workloads: list[Object]) -> Iterator[Find
                 f"localModel.enabled is true, and nothing runs as {plane}: {title}",
                 "install the chart with localmodel.enabled=true, or set localModel.enabled to false",
             )
-
-
-def _is_stopped(workload: Object) -> bool:
-    return bool(dig(workload, "spec", "replicas") == 0)

@@ -102,7 +102,7 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
             warnings.append(f"{document} is passed over: no controller looks at a {document.obj['kind']}")
             continue
         try:
-            live = simulation.objects.get(resource, *_name(document.obj))
+            live = simulation.objects.get(resource, name_of(document.obj), namespace_of(document.obj))
             await simulation.apply(resource, deep_copy(apply_document(live, document.obj) if live else document.obj))
         except ApiError as error:
             problems.append(Problem(document, error.message))
@@ -141,10 +141,6 @@ def _namespaces(documents: list[Document]) -> frozenset[str] | None:
             return None
         concerned.add(document.obj["metadata"]["namespace"])
     return frozenset(concerned) if concerned else None
-
-
-def _name(obj: Object) -> tuple[str, str]:
-    return name_of(obj), namespace_of(obj)
 
 
 def _is_new(obj: Object) -> bool:

@@ -7,7 +7,6 @@ import asyncio
 import json
 import logging
 import os
-import signal
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from isvc.pods import process
 from isvc.pods.agent.batcher import Batcher
 from isvc.pods.agent.cloudevents import Origin
 from isvc.pods.agent.flags import parser
@@ -29,12 +29,11 @@ from isvc.wire import event_loop
 log = logging.getLogger("isvc.pods.agent")
 
 _CA_FOLDER = Path("/etc/tls/logger")
-_GRACE = 30.0
 _BACKLOG = 1024
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    process.set_up_logs()
     options = parser().parse_args(argv)
     try:
         event_loop.run(_serve(options))
@@ -113,9 +112,7 @@ def _origin(options: argparse.Namespace) -> Origin:
 async def _until_stopped(options: argparse.Namespace, settings: Settings) -> None:
     """Serves until SIGTERM, and then for as long as load balancers may not have noticed yet."""
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = process.stop_on_signals()
     relays: dict[asyncio.Task[None], Relay] = {}
 
     def begin(client: Peer) -> None:
@@ -133,4 +130,4 @@ async def _until_stopped(options: argparse.Namespace, settings: Settings) -> Non
     for relay in list(relays.values()):
         relay.leave()
     if relays:
-        await asyncio.wait(list(relays), timeout=_GRACE)
+        await asyncio.wait(list(relays), timeout=process.GRACE)

@@ -7,17 +7,15 @@ within --shutdown-timeout, and then the process ends.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib.util
 import logging
 import os
-import signal
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isvc.pods import process
 from isvc.pods.llmserver import tls
 from isvc.pods.llmserver.errors import ServerError
 from isvc.pods.llmserver.flags import VLLM_VERSION, Options, parse
@@ -40,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if list(argv) in (["--version"], ["-v"]):
         print(VLLM_VERSION)  # noqa: T201
         return 0
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    process.set_up_logs()
     if _vllm_can_run():
         log.info("vLLM is installed and there is a GPU: running vLLM")
         command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *_vllm_flags(argv)]
@@ -52,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return asyncio.run(_serve(options))
     except (ServerError, OSError) as error:
         log.error("%s", error)
-        _write_termination_message(str(error))
+        process.write_termination_message(str(error))
         return 1
 
 
@@ -68,14 +66,6 @@ def _vllm_flags(argv: Sequence[str]) -> list[str]:
     return words if not words or words[0].startswith("-") else ["--model", *words]
 
 
-def _write_termination_message(text: str) -> None:
-    """Writes the message where Kubernetes looks for it, for the container's status."""
-    path = Path(os.environ.get("TERMINATION_MESSAGE_PATH", "/dev/termination-log"))
-    with contextlib.suppress(OSError):
-        if path.exists():
-            path.write_text(text)
-
-
 async def _serve(options: Options) -> int:
     """Serves until SIGTERM or SIGINT; 1 when llama.cpp dies and cannot be started again."""
     from aiohttp import web
@@ -83,11 +73,9 @@ async def _serve(options: Options) -> int:
     from isvc.pods.llmserver.app import App
     from isvc.pods.llmserver.catalogue import Catalogue
 
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = process.stop_on_signals()
     certificate = tls.load(options)
-    listener = _bind(options.host, options.port)
+    listener = process.bind(options.host, options.port)
     engine, embeds_only = _engine(options)
     if not await _unless_stopped(engine, stop):
         return 0
@@ -158,15 +146,3 @@ def _chat_template(given: str | None) -> str | None:
         except OSError as error:
             raise ServerError(f"--chat-template {given} cannot be read: {error.strerror}") from None
     return given
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    """Binds and does not listen yet: a port in use is reported at once; nobody connects before the model is there."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        raise ServerError(f"cannot listen on port {port}: {error.strerror}") from None
-    return listener

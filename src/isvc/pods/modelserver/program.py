@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import importlib.util
 import json
 import logging
@@ -20,9 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isvc.pods import process
 from isvc.pods.modelserver import mlserver
 from isvc.pods.modelserver.errors import ModelFileError
 from isvc.pods.modelserver.model import Model
+from isvc.pods.process import GRACE
 
 if TYPE_CHECKING:
     from grpc import aio
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from isvc.pods.modelserver.repository import Repository
 
 log = logging.getLogger("isvc.pods.modelserver")
-
-_GRACE = 30.0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -68,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    process.set_up_logs()
     args, unknown = parser().parse_known_args(argv)
     if unknown:
         log.info("flags without effect here: %s", " ".join(unknown))
@@ -76,17 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         ModelServer(args).start([] if args.multi_model else [_model(args)])
     except (ModelFileError, OSError) as error:
         log.error("%s", error)
-        _last_words(str(error))
+        process.write_termination_message(str(error))
         return 1
     return 0
-
-
-def _last_words(text: str) -> None:
-    """Writes them where Kubernetes looks for them, for the container's status."""
-    path = Path(os.environ.get("TERMINATION_MESSAGE_PATH", "/dev/termination-log"))
-    with contextlib.suppress(OSError):
-        if path.exists():
-            path.write_text(text)
 
 
 class ModelServer:
@@ -96,8 +87,8 @@ class ModelServer:
     def start(self, models: Sequence[Model]) -> None:
         """Serves until SIGTERM or SIGINT. With several workers each loads its own copy and shares the port."""
         if not logging.getLogger().handlers:
-            logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-        listener = _listen(self.args.host, self.args.http_port)
+            process.set_up_logs()
+        listener = process.bind(self.args.host, self.args.http_port)
         if self.args.workers > 1 and _fork_workers(self.args.workers):
             return
         for model in models:
@@ -112,19 +103,16 @@ class ModelServer:
 
         from isvc.pods.modelserver.app import Server
 
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(self.args.max_threads, "predict"))
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(self.args.max_threads, "predict"))
         predictor = self._predictor()
         for model in models:
             model.predictor = model.predictor or predictor
         server = Server(models, _version(), _repository(self.args) if self.args.multi_model else None)
         runner = web.AppRunner(
-            server.application(), keepalive_timeout=self.args.keep_alive, access_log=None, shutdown_timeout=_GRACE
+            server.application(), keepalive_timeout=self.args.keep_alive, access_log=None, shutdown_timeout=GRACE
         )
         await runner.setup()
-        stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+        stop = process.stop_on_signals()
         over_grpc = await self._serve_grpc(server) if self.args.grpc_port else None
         listener.listen(1024)
         await web.SockSite(runner, listener).start()
@@ -132,7 +120,7 @@ class ModelServer:
         await stop.wait()
         server.draining = True
         if over_grpc is not None:
-            await over_grpc.stop(_GRACE)
+            await over_grpc.stop(GRACE)
         await runner.cleanup()
         if predictor:
             await predictor.close()
@@ -192,17 +180,6 @@ def _custom(spec: str) -> type[Model]:
     except (ImportError, AttributeError, OSError, ValueError, SyntaxError) as error:
         raise ModelFileError(f"--model_class={spec} does not load: {error}") from error
     return model
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Binds and does not listen yet: a port in use is reported at once, and connections wait for no model."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        raise OSError(f"cannot listen on port {port}: {error.strerror}") from None
-    return listener
 
 
 def _fork_workers(count: int) -> bool:

@@ -10,16 +10,14 @@ import argparse
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Sequence
 
 import msgspec
 
+from isvc.pods import process
 from isvc.pods.router.graph import Graph, decode
 
 log = logging.getLogger("isvc.pods.router")
-
-_GRACE = 30.0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    process.set_up_logs()
     options = parser().parse_args(argv)
     try:
         graph = decode(options.graph_json)
@@ -59,13 +57,11 @@ async def _serve(graph: Graph, options: argparse.Namespace) -> None:
         keepalive_timeout=graph.router_timeouts.server_idle,
         access_log=None,
         auto_decompress=False,
-        shutdown_timeout=_GRACE,
+        shutdown_timeout=process.GRACE,
         handler_cancellation=True,
     )
     await runner.setup()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = process.stop_on_signals()
     try:
         await web.TCPSite(runner, options.host, options.port).start()
         log.info("serving a graph of %d nodes on port %d", len(graph.nodes), options.port)

@@ -32,18 +32,9 @@ class ConfigError(ValueError):
 
 
 VARIANT_AUTOSCALER: Final = "autoscaling-wva-controller-config"
-_SECTION_NAMES: Final = {
-    "storage_initializer": "storageInitializer",
-    "metrics_aggregator": "metricsAggregator",
-    "local_model": "localModel",
-    "inference_service": "inferenceService",
-    "multi_node": "multiNode",
-    "opentelemetry_collector": "opentelemetryCollector",
-    "variant_autoscaler": VARIANT_AUTOSCALER,
-}
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True, rename=_SECTION_NAMES):
+class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Every section, with defaults filled in."""
 
     inference_service: sections.InferenceServiceConfig = sections.InferenceServiceConfig().complete()
@@ -64,7 +55,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename=_SECTION_NAMES):
     opentelemetry_collector: sections.OpenTelemetryCollectorConfig = sections.OpenTelemetryCollectorConfig()
     autoscaler: sections.AutoscalerConfig = sections.AutoscalerConfig()
     scheduler: sections.SchedulerConfig = sections.SchedulerConfig()
-    variant_autoscaler: sections.VariantAutoscalerConfig | None = None
+    variant_autoscaler: sections.VariantAutoscalerConfig | None = msgspec.field(default=None, name=VARIANT_AUTOSCALER)
 
     @classmethod
     def parse(cls, data: Mapping[str, str]) -> Config:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isvc.api.localmodel import DOWNLOADED, DOWNLOADING, FAILED, PENDING
-from isvc.api.model_downloads import DOWNLOADS, ModelDownload, encode_downloads
+from isvc.api.model_downloads import DOWNLOADS, ModelDownload, encode
 from isvc.api.resources import LOCAL_MODEL_NODE_GROUPS, LOCAL_MODEL_NODES
 from isvc.controllers.localmodelnode import watches
 from isvc.controllers.localmodelnode.chores import Chores, chores_for
@@ -69,7 +69,7 @@ def make_pod(phase: str, exit_code: int = 0, message: str = "") -> Object:
 
 def make_list(*names: str, phase: str = "", recorded: ModelDownload | None = None) -> Object:
     models = [{"modelName": name, "sourceModelUri": SOURCE, "nodeGroup": "disks"} for name in names]
-    written = {DOWNLOADS: encode_downloads(dict.fromkeys(names, recorded))} if recorded else {}
+    written = {DOWNLOADS: encode(dict.fromkeys(names, recorded))} if recorded else {}
     return {
         "metadata": {"name": "n1", "uid": "n1", "annotations": written},
         "spec": {"localModels": models},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_NAMESPACE
-from isvc.api.model_downloads import DOWNLOADS, ModelDownload, encode_downloads
+from isvc.api.model_downloads import DOWNLOADS, ModelDownload, encode
 from isvc.api.resources import (
     LOCAL_MODEL_CACHES,
     LOCAL_MODEL_NAMESPACE_CACHES,
@@ -41,7 +41,7 @@ def node(name: str, state: str, download: ModelDownload | None = None, namespace
     key = f"{namespace}/llama" if namespace else "llama"
     return {
         "kind": "LocalModelNode",
-        "metadata": {"name": name, "annotations": {DOWNLOADS: encode_downloads({key: download})} if download else {}},
+        "metadata": {"name": name, "annotations": {DOWNLOADS: encode({key: download})} if download else {}},
         "spec": {"localModels": [{"modelName": "llama", "namespace": namespace, "sourceModelUri": "hf://a/b"}]},
         "status": {"modelStatus": {key: state}},
     }

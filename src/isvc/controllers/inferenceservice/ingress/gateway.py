@@ -51,7 +51,8 @@ def plan(observed: Observed, planned: Planned, readiness: Readiness) -> tuple[Pa
         return (Part(INGRESS, Retire("not exposed"), KINDS),)
     wanted = list(_wanted_routes(observed))
     possible = [route for route in wanted if all(readiness[kind].status == TRUE for kind in route.needs)]
-    children = tuple(_child(_manifest(observed, planned, route)) for route in possible)
+    manifests = (_manifest(observed, planned, route) for route in possible)
+    children = tuple(Child(HTTP_ROUTES, manifest, policy=SPEC_AND_OUR_METADATA) for manifest in manifests)
     part = Part(INGRESS, Want(children), KINDS)
     if len(possible) == len(wanted):
         return (part,)
@@ -97,10 +98,6 @@ def _problem(title: str, route: Object | None) -> tuple[str, str] | None:
         return f"{title} Deployment NotReady", f"{title} HTTPRoute not created"
     rejection = http_routes.rejection(route)
     return (rejection.reason, f"{title} {rejection.message}") if rejection else None
-
-
-def _child(manifest: Object) -> Child:
-    return Child(HTTP_ROUTES, manifest, policy=SPEC_AND_OUR_METADATA)
 
 
 def _manifest(observed: Observed, planned: Planned, route: _Wanted) -> Object:
