@@ -11,8 +11,9 @@ from tests.unit.pods.storage_initializer.sites import Answer, Site
 from tests.waiting import until
 
 from isvc.api.localmodel import DOWNLOADED, DOWNLOADING, FAILED
-from isvc.api.model_downloads import decode_downloads, decode_storage
+from isvc.api.model_downloads import STORAGE, decode_downloads
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, LOCAL_MODEL_NODES
+from isvc.kube.objects import annotations_of
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS
 from isvc.toolkit.client import Client
 
@@ -42,9 +43,9 @@ async def test_two_nodes_download_a_model_by_cut_connections_and_share_the_copy_
         assert await node.phase("twin") == DOWNLOADED
         assert (node.model(source) / "model.bin").read_bytes() == WEIGHTS
         assert len(await node.jobs()) == 1
-        storage = decode_storage(await node.read())[node.group]
-        assert (storage.used, storage.limit) == (download.bytes, 1 << 30)
-        assert 0 < storage.available <= (1 << 30) - storage.used
+        storage = json.loads(annotations_of(await node.read())[STORAGE])[node.group]
+        assert (storage["used"], storage["limit"]) == (download.bytes, 1 << 30)
+        assert 0 < storage["available"] <= (1 << 30) - storage["used"]
     first, second = nodes
     await first.list_models(twin=source)
     await until(lambda: _keys(first), "the list to be shorter")

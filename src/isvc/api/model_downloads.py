@@ -1,13 +1,13 @@
 """What the program of a node says of its downloads and disks beyond the status that KServe's CRD has room for.
 
-Two annotations of its LocalModelNode, each a JSON object. The program of the node writes them; the controllers of
-caches, diagnosis and the dashboard read them, and do without where they are missing or make no sense.
+Two annotations of its LocalModelNode, each a JSON object. The program of the node writes them; itself and diagnosis
+read those of downloads, and do without where they are missing or make no sense. Those of disks are for people.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -16,8 +16,6 @@ from isvc.kube.objects import Object, annotations_of
 
 DOWNLOADS: Final = "isvc.dev/model-downloads"
 STORAGE: Final = "isvc.dev/node-storage"
-
-S = TypeVar("S", bound=Spec)
 
 
 class ModelDownload(Spec):
@@ -55,16 +53,7 @@ def encode(values: Mapping[str, ModelDownload] | Mapping[str, GroupStorage]) -> 
 
 def decode_downloads(node: Object) -> dict[str, ModelDownload]:
     """Returns what a LocalModelNode says of its downloads, by the keys of its `status.modelStatus`."""
-    return _decode(annotations_of(node).get(DOWNLOADS), ModelDownload)
-
-
-def decode_storage(node: Object) -> dict[str, GroupStorage]:
-    """Returns what a LocalModelNode says of its disks, by the names of its LocalModelNodeGroups."""
-    return _decode(annotations_of(node).get(STORAGE), GroupStorage)
-
-
-def _decode(text: str | None, kind: type[S]) -> dict[str, S]:
     try:
-        return msgspec.json.decode(text or "{}", type=dict[str, kind])  # type: ignore[valid-type]
+        return msgspec.json.decode(annotations_of(node).get(DOWNLOADS) or "{}", type=dict[str, ModelDownload])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}

@@ -44,8 +44,6 @@ from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import REFERENCE_GRANTS
 from isvc.toolkit.cache.memory import MemoryReader
 
-PART_OF_US: Final = {"app.kubernetes.io/part-of": "isvc"}
-"""The labels of what ships."""
 KEPT: Final = {"helm.sh/resource-policy": "keep"}
 """The annotations of what services need after the managers are uninstalled: kinds, runtimes, presets."""
 _SHIPPED: Final = (CLUSTER_SERVING_RUNTIMES.plural, LLM_INFERENCE_SERVICE_CONFIGS.plural)

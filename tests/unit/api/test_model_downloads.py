@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from isvc.api.model_downloads import (
     DOWNLOADS,
-    STORAGE,
     GroupStorage,
     ModelDownload,
     decode_downloads,
-    decode_storage,
     encode,
 )
 from isvc.kube.objects import Object
@@ -34,7 +33,7 @@ def test_downloads_are_read_as_they_were_written():
 
 def test_disks_are_read_as_they_were_written():
     storage = {"gpus": GroupStorage(used=1, available=2, limit=3), "others": GroupStorage()}
-    assert decode_storage(node(**{STORAGE: encode(storage)})) == storage
+    assert msgspec.json.decode(encode(storage), type=dict[str, GroupStorage]) == storage
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"iris": 1}', '{"iris": {"bytes": "many"}}', "\ud800", "[" * 9999])

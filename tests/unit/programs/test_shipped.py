@@ -9,8 +9,10 @@ from isvc.apiserver.cel import compile_expression
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.programs import isvc_manager, llmisvc_manager
-from isvc.programs.cluster_manifests import PART_OF_US, webhooks
+from isvc.programs.cluster_manifests import webhooks
 from isvc.programs.program import Program
+
+PART_OF_US = {"app.kubernetes.io/part-of": "isvc"}  # the labels of what ships
 
 
 def is_asked(program: Program, resource: Resource, namespace: str, labels: Object, operation: str = "CREATE") -> bool:

@@ -160,6 +160,5 @@ def _set_resources(container: Object, defaults: ServiceDefaults) -> None:
 def _set_cache(service: Object, spec: InferenceServiceSpec, caches: Iterable[Cache]) -> None:
     chosen = implementations(spec.predictor)
     uri = chosen[0].storage_uri if chosen else None
-    if uri is None:
-        return
-    mark_cached(service, uri, caches)
+    if uri is not None:
+        mark_cached(service, uri, caches)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from isvc.pods.stores.errors import StorageError
 
 CHUNK: Final = 1 << 20
+_MODEL: Final = re.compile(r"[a-z]+://([^/:]+/[^/:]+)(?::([^:]+))?/?")
 
 
 class Sum(Protocol):
@@ -50,6 +54,20 @@ class Body:
     digest: Digest | None = None
     version: str = ""
     ranges: bool = False
+
+
+class HubModel(NamedTuple):
+    """A model of a hub, at `scheme://owner/model[:revision]`."""
+
+    repository: str
+    revision: str | None
+
+    @classmethod
+    def parse(cls, uri: str) -> HubModel:
+        if found := _MODEL.fullmatch(uri):
+            return cls(found[1], found[2])
+        form = f"{uri.partition('://')[0]}://owner/model"
+        raise StorageError(f"{uri}: expected {form} or {form}:revision")
 
 
 class Open(Protocol):

@@ -16,8 +16,8 @@ from tests.unit.pods.storage_initializer.sites import Answer, Site, site
 
 from isvc.pods.storage_initializer import progress
 from isvc.pods.storage_initializer.program import run
+from isvc.pods.storage_initializer.remote import HubModel
 from isvc.pods.storage_initializer.schemes import fetch, gcs
-from isvc.pods.storage_initializer.schemes.huggingface import Model, parse
 from isvc.pods.stores.settings import Settings
 
 WEIGHTS = bytes(range(256)) * 5000
@@ -231,11 +231,11 @@ def test_a_hub_that_is_not_there(
 
 
 def test_hugging_face_addresses() -> None:
-    assert parse("hf://org/iris") == Model("org/iris", None)
-    assert parse("hf://org/iris:v1") == Model("org/iris", "v1")
+    assert HubModel.parse("hf://org/iris") == HubModel("org/iris", None)
+    assert HubModel.parse("hf://org/iris:v1") == HubModel("org/iris", "v1")
     for wrong in ("hf://iris", "hf://org/iris/more", "hf:///iris"):
         with pytest.raises(Exception, match="expected hf"):
-            parse(wrong)
+            HubModel.parse(wrong)
 
 
 def test_a_library_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

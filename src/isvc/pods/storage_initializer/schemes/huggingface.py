@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -15,18 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from isvc.pods.storage_initializer.fetching import expect_room
 from isvc.pods.storage_initializer.placement import notes_of
 from isvc.pods.storage_initializer.progress import reaching, watch_size
+from isvc.pods.storage_initializer.remote import HubModel
 from isvc.pods.storage_initializer.transfer import place, remove_others
 from isvc.pods.stores.errors import (
     Damaged,
     Denied,
     NotFound,
-    StorageError,
     Unreachable,
     from_http_status,
     need,
@@ -36,18 +35,11 @@ from isvc.pods.stores.tls import export_ca_bundle
 
 log = logging.getLogger("isvc.storage-initializer")
 
-ADDRESS: Final = re.compile(r"hf://(?P<owner>[^/:]+)/(?P<model>[^/:]+)(?::(?P<revision>[^:]+))?/?")
-
 _TIMEOUT: Final = 10.0  # seconds to wait for the Hub's answer
 
 
-class Model(NamedTuple):
-    repository: str
-    revision: str | None
-
-
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
-    model = parse(uri)
+    model = HubModel.parse(uri)
     export_ca_bundle(settings)
     hub = need("huggingface_hub", "huggingface")
     token = settings.get("HF_TOKEN") or None
@@ -79,14 +71,6 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
         raise NotFound(f"{uri}: there is no file")
     for target, sibling in zip(targets, wanted, strict=True):
         _check(target, sibling)
-
-
-def parse(uri: str) -> Model:
-    """`hf://owner/model[:revision]`"""
-    found = ADDRESS.fullmatch(uri)
-    if not found:
-        raise StorageError(f"{uri}: expected hf://owner/model or hf://owner/model:revision")
-    return Model(f"{found['owner']}/{found['model']}", found["revision"])
 
 
 def _in_parallel(download: Callable[[str], object], names: list[str], workers: int) -> None:

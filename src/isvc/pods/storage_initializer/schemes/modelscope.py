@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from isvc.pods.storage_initializer.remote import Digest, RemoteFile
+from isvc.pods.storage_initializer.remote import Digest, HubModel, RemoteFile
 from isvc.pods.storage_initializer.transfer import download
 from isvc.pods.storage_initializer.web import Web, WebFile
 from isvc.pods.stores.errors import Damaged, NotFound, StorageError
 from isvc.pods.stores.settings import Settings
 
-ADDRESS: Final = re.compile(r"modelscope://(?P<owner>[^/:]+)/(?P<model>[^/:]+)(?::(?P<revision>[^:]+))?/?")
 ENDPOINT: Final = "https://modelscope.cn"
 DEEPEST: Final = 50  # folders in folders
 MOST_ENTRIES: Final = 3000  # of one listing: the site leaves the rest out without a word
@@ -40,10 +39,8 @@ class Entry(NamedTuple):
 
 
 def fetch(uri: str, folder: Path, settings: Settings) -> None:
-    found = ADDRESS.fullmatch(uri)
-    if not found:
-        raise StorageError(f"{uri}: expected modelscope://owner/model or modelscope://owner/model:revision")
-    site = _Site(settings, f"{found['owner']}/{found['model']}", found["revision"] or "master")
+    model = HubModel.parse(uri)
+    site = _Site(settings, model.repository, model.revision or "master")
     files = [site.file(entry) for entry in site.walk("") if settings.wants(entry.path)]
     if not files:
         raise NotFound(f"{uri}: there is no file")
