@@ -97,3 +97,8 @@ class Planned(Plan):
     runtime: Runtime | None = None
     deployed: Mapping[str, Deployed] = field(default_factory=dict)
     canaries: tuple[Canary, ...] = ()
+
+    @property
+    def entrance(self) -> Deployed:
+        """The component that requests go to first: the transformer where there is one."""
+        return self.deployed.get("transformer") or self.deployed["predictor"]

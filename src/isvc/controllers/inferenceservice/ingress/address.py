@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isvc.controllers.inferenceservice.observed import Observed
-from isvc.controllers.inferenceservice.planned import Deployed, Planned
+from isvc.controllers.inferenceservice.planned import Planned
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.engine.outcome import Outcome
 from isvc.kube.objects import dig, name_of
@@ -13,11 +13,6 @@ from isvc.serving.hosts import public_place, service_host
 from isvc.serving.workload.service import http_target_port
 
 
-def _entrance(planned: Planned) -> Deployed:
-    """Returns the component that requests go to first: the transformer where there is one."""
-    return planned.deployed.get("transformer") or planned.deployed["predictor"]
-
-
 def report_addresses(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcome) -> None:
     edit.fields["url"] = _public_url(observed, planned)
     edit.fields["address"] = {"url": f"http://{_internal_host(observed, planned, outcome)}"}
@@ -25,7 +20,7 @@ def report_addresses(edit: StatusEdit, observed: Observed, planned: Planned, out
 
 def _internal_host(observed: Observed, planned: Planned, outcome: Outcome) -> str:
     """Returns the host for callers in the cluster, through the interceptor where somebody has to wake the component."""
-    first = _entrance(planned)
+    first = planned.entrance
     if first.metric is not None:
         alias = names.interceptor_alias(first.component.name)
         return f"{service_host(alias, observed.namespace)}:{observed.config.autoscaler.interceptor.port}"

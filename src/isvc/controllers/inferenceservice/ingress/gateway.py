@@ -77,19 +77,18 @@ def fold(edit: StatusEdit, observed: Observed, planned: Planned, outcome: Outcom
 
 
 def _wanted_routes(observed: Observed) -> Iterator[_Wanted]:
-    spec, name = observed.service.spec, observed.name
-    everything = [names.PREDICTOR]
+    name = observed.name
     # Names of routes do not follow spec.predictor.name, so that promoting a canary moves no host.
-    yield _Wanted("Predictor", names.predictor(name), (names.PREDICTOR,))
-    if spec.transformer is not None:
-        everything.append(names.TRANSFORMER)
-        yield _Wanted("Transformer", names.transformer(name), (names.TRANSFORMER,))
-    if spec.explainer is not None:
-        everything.append(names.EXPLAINER)
-        yield _Wanted("Explainer", names.explainer(name), (names.EXPLAINER,))
-    yield _Wanted("InferenceService", name, tuple(everything))
+    routes = {
+        names.PREDICTOR: names.predictor(name),
+        names.TRANSFORMER: names.transformer(name),
+        names.EXPLAINER: names.explainer(name),
+    }
+    kinds = tuple(kind for kind in routes if getattr(observed.service.spec, kind) is not None)
+    yield from (_Wanted(kind.title(), routes[kind], (kind,)) for kind in kinds)
+    yield _Wanted("InferenceService", name, kinds)
     if observed.config.ingress.has_path_urls:
-        yield _Wanted(_BY_PATH, names.path_route(name), tuple(everything))
+        yield _Wanted(_BY_PATH, names.path_route(name), kinds)
 
 
 def _problem(title: str, route: Object | None) -> tuple[str, str] | None:
@@ -136,7 +135,7 @@ def _service_rules(observed: Observed, planned: Planned) -> list[Object]:
     if "explainer" in planned.deployed:
         backend = _backend(observed, planned, "explainer")
         rules.append(backend.rule([http_routes.path_match(http_routes.EXPLAIN)]))
-    return rules + _component_rules(observed, planned, _entrance(planned))
+    return rules + _component_rules(observed, planned, planned.entrance.kind)
 
 
 def _path_rules(observed: Observed, planned: Planned) -> list[Object]:
@@ -146,7 +145,7 @@ def _path_rules(observed: Observed, planned: Planned) -> list[Object]:
     if "explainer" in planned.deployed:
         backend = _backend(observed, planned, "explainer")
         rules.append(backend.rule([http_routes.path_match(path + http_routes.EXPLAIN_BELOW_PATH)]))
-    backend = _backend(observed, planned, _entrance(planned))
+    backend = _backend(observed, planned, planned.entrance.kind)
     return [*rules, backend.rule([http_routes.path_match(f"{path}/")])]
 
 
@@ -158,16 +157,12 @@ def _rewriting_path_rules(observed: Observed, planned: Planned) -> list[Object]:
         explain = f"/v1/models/{observed.name}:explain"
         backend = _with_rewrite(_backend(observed, planned, "explainer"), http_routes.replace_path(explain))
         rules.append(backend.rule([http_routes.path_match(path + explain, "Exact")]))
-    backend = _with_rewrite(_backend(observed, planned, _entrance(planned)), http_routes.replace_prefix("/"))
+    backend = _with_rewrite(_backend(observed, planned, planned.entrance.kind), http_routes.replace_prefix("/"))
     return [*rules, backend.rule([http_routes.path_match(path, "PathPrefix")])]
 
 
 def _with_rewrite(backend: http_routes.Backend, rewrite: Object) -> http_routes.Backend:
     return replace(backend, filters=http_routes.with_rewrite(backend.filters, rewrite))
-
-
-def _entrance(planned: Planned) -> str:
-    return "transformer" if "transformer" in planned.deployed else "predictor"
 
 
 def _backend(observed: Observed, planned: Planned, kind: str) -> http_routes.Backend:
