@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from functools import partial
 from importlib import resources
 
 import orjson
 
 from isvc.apiserver.access.rbac import BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, ROLES
+from isvc.apiserver.background.actor import Actor
 from isvc.apiserver.objects.metadata import new_uid, now
-from isvc.apiserver.request import Call, Request, User
-from isvc.apiserver.verbs import body
-from isvc.apiserver.verbs.create import create_object
+from isvc.apiserver.request import User
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.apiserver.verbs.update import change
 from isvc.kube.objects import Object
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, SERVICE_NAME_LABEL, SERVICES, Resource
@@ -33,16 +32,21 @@ NAMES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 async def create_missing(api: Api, cluster_ip: str, address: str, port: int) -> None:
     """`address` and `port` are where the server listens, which may be another place than last time."""
+    server = Actor(api, "kube-apiserver", SYSTEM)
     for name in NAMES:
         if api.store.get("namespaces", "", name) is None:
-            await _create(api, NAMESPACES, {"metadata": {"name": name}})
+            await server.create(NAMESPACES, "", {"metadata": {"name": name}})
     await _create_first_objects(api)
     here = "127.0.0.1" if address in ANYWHERE else address
     for resource, obj in _own_service(cluster_ip, here, port):
-        if api.store.get(str(resource), "default", "kubernetes") is None:
-            await _create(api, resource, obj)
+        if entry := api.store.get(str(resource), "default", "kubernetes"):
+            await server.change(entry, partial(_renew, obj))
         else:
-            await _renew(api, resource, obj)
+            await server.create(resource, "default", obj)
+
+
+def _renew(obj: Object, live: Object) -> None:
+    live |= merge_patch.apply(live, {field: value for field, value in obj.items() if field != "metadata"})
 
 
 async def _create_first_objects(api: Api) -> None:
@@ -56,29 +60,6 @@ async def _create_first_objects(api: Api) -> None:
             meta |= {"uid": new_uid(), "creationTimestamp": now()}
             writes.append(api.store.put(collection, namespace, meta["name"], obj, None))
     await asyncio.gather(*writes)
-
-
-async def _create(api: Api, resource: Resource, obj: Object) -> None:
-    call = _call(api, resource)
-    await create_object(api, call, body.decode(obj, call))
-
-
-async def _renew(api: Api, resource: Resource, obj: Object) -> None:
-    async def renew(live: Object) -> Object:
-        fresh = {field: value for field, value in obj.items() if field != "metadata"}
-        return body.decode(merge_patch.apply(live, fresh), call)
-
-    call = _call(api, resource)
-    call.name = "kubernetes"
-    await change(api, call, renew)
-
-
-def _call(api: Api, resource: Resource) -> Call:
-    description = api.registry.find(resource.group, resource.version, resource.plural)
-    assert description is not None
-    request = Request("POST", "", "", {"user-agent": "kube-apiserver"}, b"")
-    request.user = SYSTEM
-    return Call(request, description, "default" if resource.namespaced else "", field_validation="Ignore")
 
 
 def _own_service(cluster_ip: str, address: str, port: int) -> list[tuple[Resource, Object]]:

@@ -17,11 +17,12 @@ from isvc.kube.resource import Resource
 
 
 class Actor:
-    """Someone in the server, by name."""
+    """Someone in the server, by name: a service account, unless it is another user."""
 
-    def __init__(self, api: Api, name: str) -> None:
+    def __init__(self, api: Api, name: str, user: User | None = None) -> None:
         self.api = api
-        self._user = User(f"system:serviceaccount:kube-system:{name}", ("system:serviceaccounts", "system:masters"))
+        groups = ("system:serviceaccounts", "system:masters")
+        self._user = user or User(f"system:serviceaccount:kube-system:{name}", groups)
         self._agent = name
 
     def _call(self, entry: Entry, method: str, subresource: str = "") -> Call | None:
