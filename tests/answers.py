@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from isvc.engine.needs import UNKNOWN, Answers, Need, SelfSigned, Stored
+from isvc.engine.needs import UNKNOWN, Answers, Need, Stored
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
 from isvc.serving.credentials import Lookup
-from isvc.wire.x509.issue import Pair
 
 Found = Mapping[str, Object | None]
-CERTIFICATE = Pair(b"certificate", b"key")
 
 
 def answers(namespace: str, accounts: Found | None = None, secrets: Found | None = None) -> Answers:
-    """Knows these service accounts and secrets, that Knative has no settings of its own, and issues a certificate."""
+    """Knows these service accounts and secrets, and that Knative has no settings of its own."""
 
     def recall(need: Need[Any]) -> Any:
         match need:
@@ -26,8 +24,6 @@ def answers(namespace: str, accounts: Found | None = None, secrets: Found | None
                 return (accounts or {}).get(name, UNKNOWN)
             case Stored(resource, name, place) if resource == SECRETS and place == namespace:
                 return (secrets or {}).get(name, UNKNOWN)
-            case SelfSigned():
-                return CERTIFICATE
         return UNKNOWN
 
     return Answers(recall=recall)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -28,13 +26,13 @@ from isvc.controllers.llmisvc.plan import Planned
 from isvc.controllers.llmisvc.watches import reads
 from isvc.engine.apply import Engine
 from isvc.engine.kind import Kind
-from isvc.engine.needs import UNKNOWN, Answers, DryRun, Need, Needs, SelfSigned, ServerVersion, Stored
+from isvc.engine.needs import UNKNOWN, Answers, DryRun, Need, ServerVersion, Stored
+from isvc.engine.plan import Child
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.serving.environment import Environment
 from isvc.serving.llm import names
-from isvc.wire.x509.issue import issue_self_signed
 
 NOW = "2026-01-01T00:00:00Z"
 # Recordings leave out the status of autoscalers and the generation that a gateway has seen of a route, and a server has
@@ -98,13 +96,11 @@ class Cluster(Memory):
         for obj in (*shared(LLM_INFERENCE_SERVICE_CONFIGS.kind), *(load_profile(state.profile).get("objects") or ())):
             self._add(obj)
 
-    def certify(self, service: Object, needed: SelfSigned) -> None:
-        """Recordings leave certificates out: put one in place that is good for what is asked."""
-        pair = issue_self_signed(needed.hosts, datetime.fromisoformat(NOW).astimezone(UTC), needed.life)
-        data = {"tls.key": pair.key, "tls.crt": pair.certificate, "ca.crt": pair.certificate}
+    def certify(self, service: Object, wanted: Child) -> None:
+        """Recordings leave certificates out: put the one in place that is issued."""
         secret = self.get(SECRETS, names.certificates(name_of(service)), namespace_of(service))
         assert secret is not None, "a certificate is asked for that the recording does not have"
-        secret["data"] = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        secret["data"] = wanted.fill().manifest["data"]
         for key in secret["metadata"]["annotations"]:
             secret["metadata"]["annotations"][key] = "2033-01-01T00:00:00Z"
 
@@ -129,13 +125,12 @@ async def test_a_recorded_state_is_left_as_it_is(state: State) -> None:
 def _planned(cluster: Cluster, kind: Kind[Observed, Planned], service: Object) -> tuple[Observed, Planned]:
     answers = Answers(recall=lambda need: _recall(cluster, need))
     while True:
-        try:
-            observed = kind.observe(service, answers, NOW)
-            return observed, kind.plan(observed)
-        except Needs as missing:
-            (needed,) = missing.needs
-            assert isinstance(needed, SelfSigned)
-            cluster.certify(service, needed)
+        observed = kind.observe(service, answers, NOW)
+        planned = kind.plan(observed)
+        late = [child for child in planned.wanted() if child.late]
+        if not late:
+            return observed, planned
+        cluster.certify(service, *late)
 
 
 def _recall(cluster: Cluster, need: Need[Any]) -> Any:

@@ -6,6 +6,7 @@ services are written as the defaulter would leave them.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import uuid
@@ -32,6 +33,7 @@ from isvc.kube.resource import (
     NAMESPACES,
     ROLE_BINDINGS,
     ROLES,
+    SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
@@ -44,6 +46,7 @@ from isvc.serving.thirdparty import (
     INFERENCE_POOLS_V1ALPHA2,
 )
 from isvc.toolkit.client import Client, kubeconfig
+from isvc.wire.x509.check import read_certificate
 
 FOREIGN = (GATEWAYS, GATEWAY_CLASSES, HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2)
 OF_ROUTER = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2, ROLES, ROLE_BINDINGS, SERVICE_ACCOUNTS)
@@ -280,6 +283,17 @@ async def test_nothing_of_a_scheduler_stays(stage: Stage, change: Object, left: 
     await until(reduced, "only what is asked for is there", every=0.1)
     services = {name_of(each) for each in await listed(stage.client, SERVICES, stage.namespace)}
     assert services <= {"life-kserve-workload-svc"}
+
+
+async def test_the_certificate_names_the_addresses_of_services(stage: Stage) -> None:
+    await stage.serve("life", {"route": {}, "scheduler": {"tokenizer": {}}})
+    await stage.ready("life")
+    await stage.quiet("life")
+    called = ("life-kserve-workload-svc", "life-tokenizer")
+    services = [await stage.client.get(SERVICES, name, stage.namespace) for name in called]
+    secret = await stage.client.get(SECRETS, "life-kserve-self-signed-certs", stage.namespace)
+    certified = read_certificate(base64.b64decode(secret["data"]["tls.crt"])).hosts
+    assert {service["spec"]["clusterIP"] for service in services} < certified
 
 
 async def test_a_gateway_that_comes_later_is_noticed(stage: Stage) -> None:

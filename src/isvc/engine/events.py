@@ -24,7 +24,8 @@ class Event(NamedTuple):
 def child_events(outcome: Outcome) -> Iterator[Event]:
     """Yields what happened to an object's children, in as few events as possible: one for each kind of change."""
     for reason, change in _CHANGES.items():
-        children = [key for key, result in outcome.results.items() if isinstance(result, change)]
+        results = (*outcome.results.items(), *outcome.completed.items())
+        children = [key for key, result in results if isinstance(result, change)]
         if children:
             where = f" in {outcome.namespace}" if outcome.namespace else ""
             yield Event(NORMAL, reason, f"{reason} {', '.join(map(_title, children))}{where}")

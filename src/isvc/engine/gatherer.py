@@ -11,13 +11,12 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from isvc.engine.kind import Folded, Kind, O, P
-from isvc.engine.needs import UNKNOWN, Answers, DryRun, Need, SelfSigned, ServerVersion, Stored, gather
+from isvc.engine.needs import UNKNOWN, Answers, DryRun, Need, ServerVersion, Stored, gather
 from isvc.engine.plan import Plan
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, timestamp
-from isvc.wire.x509.issue import issue_self_signed
 
 T = TypeVar("T")
 
@@ -57,8 +56,6 @@ class Gatherer:
 
     async def ask(self, needs: Iterable[Need[Any]]) -> Mapping[Need[Any], Any]:
         asked = list(needs)
-        if len(asked) == 1:  # a certificate is made at once: nothing changes between observing and planning
-            return {asked[0]: await self._answer(asked[0])}
         return dict(zip(asked, await asyncio.gather(*map(self._answer, asked)), strict=True))
 
     def _now(self) -> str:
@@ -83,8 +80,6 @@ class Gatherer:
                 answer: Any = await self._read_stored(need)
             case ServerVersion():
                 answer = await self._source.server_version()
-            case SelfSigned(hosts, life):
-                answer = issue_self_signed(hosts, self._clock.now(), life)
             case DryRun():
                 answer = await self._refusal(need)
             case _:

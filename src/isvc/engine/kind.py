@@ -104,8 +104,6 @@ class Kind(Generic[O, P]):
                         metadata can be relied on: whatever else is wrong with an object, it can be deleted
     `writes_status`     whether the status is ours; somebody else's is left as it is
     `edit_status`       opens a status for changes
-    `passes`            how often a plan is made and applied while that creates children: one of them may have to name
-                        what another was given
     `patience`          seconds for which a status that only adds to another may wait for the next one
     `reports_children`  whether there are events about children that come, change and go
     `event_source`      who reports events, if not the program
@@ -126,7 +124,6 @@ class Kind(Generic[O, P]):
     finalize: Callable[[Object, Answers, str], Plan | Folded] = lambda raw, answers, now: Plan()
     writes_status: bool = True
     edit_status: Callable[[ConditionSet, Object, str], StatusEditor] = StatusEditor
-    passes: int = 1
     patience: float = 0.0
     reports_children: bool = False
     event_source: str = ""

@@ -1,4 +1,4 @@
-"""What planning lacks and no informer holds: secrets, the server's version, a certificate to be issued, a dry run.
+"""What planning lacks and no informer holds: secrets, the server's version, a dry run.
 
 Which secret matters shows only while credentials are worked out: the service account names it, or the pod does. So a
 decision is made on what is known. It asks `Answers` for the rest, which raises `Needs`; `gather` finds that out and
@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from math import inf
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-from isvc.wire.x509.issue import Pair
 
 T = TypeVar("T")
 
@@ -64,14 +62,6 @@ class ServerVersion(Need[tuple[str, str]]):
 
     def lasts(self, answer: tuple[str, str]) -> float:
         return inf
-
-
-@dataclass(frozen=True, slots=True)
-class SelfSigned(Need[Pair]):
-    """A new certificate for these hosts that is its own authority."""
-
-    hosts: tuple[str, ...]
-    life: timedelta
 
 
 @dataclass(frozen=True, slots=True)

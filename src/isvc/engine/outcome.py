@@ -65,12 +65,12 @@ class Refusal:
 
 @dataclass(slots=True)
 class Outcome:
-    """`namespace` is the owner's. `earlier` are the outcomes of passes that came before in the same reconcile."""
+    """`namespace` is the owner's. `completed` are children that were written again, to name what others were given."""
 
     results: dict[ChildKey, Result] = field(default_factory=dict)
+    completed: dict[ChildKey, Result] = field(default_factory=dict)
     refusal: Refusal | None = None
     namespace: str = ""
-    earlier: tuple[Outcome, ...] = ()
 
     def live(self, resource: Resource, name: str, namespace: str | None = None) -> Object | None:
         """Returns the object as the API server has it now, if the plan touched it.
@@ -80,10 +80,6 @@ class Outcome:
         place = self.namespace if namespace is None else namespace
         result = self.results.get(ChildKey(resource, name, place if resource.namespaced else ""))
         return result.live if isinstance(result, Created | Updated | Unchanged) else None
-
-    @property
-    def has_created(self) -> bool:
-        return any(isinstance(result, Created) for result in self.results.values())
 
     @property
     def has_repaired(self) -> bool:

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from isvc.engine.policies import WHOLE, WritePolicy
@@ -28,6 +28,18 @@ class ChildKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Fields of a manifest that are made when it is written, and again once other children are there.
+
+    `fill` makes them. It takes those of `others` that were just created: the API server may have given them something
+    that the fields name.
+    """
+
+    others: tuple[ChildKey, ...]
+    fill: Callable[[Sequence[Object]], Object]
+
+
+@dataclass(frozen=True, slots=True)
 class Child:
     """An object that should exist, with only the fields that its controller cares about.
 
@@ -41,11 +53,18 @@ class Child:
     policy: WritePolicy = WHOLE
     owned: bool = True
     labels: Mapping[str, str] | None = None
+    late: Late | None = None
     key: ChildKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         key = ChildKey(self.resource, name_of(self.manifest), namespace_of(self.manifest))
         object.__setattr__(self, "key", key)
+
+    def fill(self, others: Sequence[Object] = ()) -> Child:
+        """Returns the child with all its fields."""
+        if self.late is None:
+            return self
+        return replace(self, manifest={**self.manifest, **self.late.fill(others)}, late=None)
 
 
 @dataclass(frozen=True, slots=True)

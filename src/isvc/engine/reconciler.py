@@ -97,18 +97,12 @@ class Reconciler(Generic[O, P]):
         observed = await self._gatherer.observe(kind, raw, answers)
         if (claimed := await self._claim(raw, observed)) is not raw:
             raw, observed = claimed, replace(observed, raw=claimed)
-        planned, outcome = await self._plan(key, observed, answers), Outcome()
+        planned = await self._plan(key, observed, answers)
         if planned.stop is not None:
             log.info("%s waits: %s", key, planned.stop.message)
         if pause := self._pauses.wait(key, APPLY, planned.pause):
             return Result(requeue_after=pause, lapses=True)
-        for later in reversed(range(0 if planned.suspended else kind.passes)):
-            outcome = await self._apply(raw, planned, outcome)
-            if not later or not outcome.has_created or outcome.refusal:
-                break
-            self.dependents.begin(key)
-            observed = await self._gatherer.observe(kind, raw, answers)
-            planned = await self._plan(key, observed, answers)
+        outcome = Outcome() if planned.suspended else await self._apply(raw, planned)
         return Report(raw, _look_again(kind.fold(observed, planned, outcome), outcome))
 
     # -- steps ------------------------------------------------------------------------------------------------------
@@ -136,11 +130,10 @@ class Reconciler(Generic[O, P]):
             written = await write()
         return raw if written is None else _with_sound_conditions(written)
 
-    async def _apply(self, raw: Object, plan: Plan, before: Outcome) -> Outcome:
+    async def _apply(self, raw: Object, plan: Plan) -> Outcome:
         outcome = await self._engine.apply(raw, plan)
         if self.kind.reports_children:
             self._reporter.record(raw, *child_events(outcome))
-        outcome.earlier = (*before.earlier, before) if before.results else ()
         return outcome
 
     async def _end(self, raw: Object) -> Report | None:
@@ -152,7 +145,7 @@ class Reconciler(Generic[O, P]):
         ending = await self._gatherer.finalize(kind, raw, answers)
         if isinstance(ending, Folded):
             return Report(raw, ending)
-        outcome = await self._apply(raw, ending, Outcome())
+        outcome = await self._apply(raw, ending)
         for result in outcome.results.values():
             if isinstance(result, Rejected):
                 raise result.error

@@ -8,11 +8,13 @@ import pytest
 from tests.unit.engine.server import OWNER, Memory, config, live_of, plan, result
 
 from isvc.engine.apply import Engine
+from isvc.engine.events import child_events
 from isvc.engine.outcome import Created, Taken, Unchanged, Updated
-from isvc.engine.plan import Child
+from isvc.engine.plan import Child, Late
 from isvc.engine.policies import DATA, WORKLOAD
 from isvc.kube.builtin import complete
-from isvc.kube.errors import Conflict, InternalError
+from isvc.kube.errors import Conflict, Forbidden, InternalError
+from isvc.kube.objects import name_of, uid_of
 from isvc.kube.owners import controller_of, is_controlled_by
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 
@@ -172,3 +174,33 @@ async def test_an_edit_made_while_nobody_looked_is_undone(engine, server):
     assert server.taken_requests() == ["DRY-RUN Deployment a", "PUT Deployment a"]
     live = server.objects[DEPLOYMENTS, "a"]
     assert live["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] == "IfNotPresent"
+
+
+async def test_a_child_that_names_what_another_was_given_is_written_again_when_that_is_there(engine, server):
+    outcome = await engine.apply(OWNER, plan(_names_uid_of("service"), config("service")))
+    requests = ["POST ConfigMap certificate", "POST ConfigMap service", "PUT ConfigMap certificate"]
+    assert server.taken_requests() == requests
+    stored = server.objects[CONFIG_MAPS, "certificate"]
+    assert stored["data"] == {"service": uid_of(live_of(outcome, "service"))}
+    assert [event.reason for event in child_events(outcome)] == ["Created", "Updated"]
+
+
+async def test_a_refusal_of_what_names_another_is_one_of_its_part(engine, server):
+    server.fails["PUT certificate"] = Forbidden("not now")
+    outcome = await engine.apply(OWNER, plan(_names_uid_of("service"), config("service")))
+    assert outcome.refusal is not None
+    assert outcome.refusal.child.name == "certificate"
+
+
+async def test_nothing_is_written_again_for_what_was_there_before(engine, server):
+    await engine.apply(OWNER, plan(config("service")))
+    server.taken_requests()
+    await engine.apply(OWNER, plan(_names_uid_of("service"), config("service")))
+    assert server.taken_requests() == ["POST ConfigMap certificate"]
+
+
+def _names_uid_of(name: str) -> Child:
+    def fill(others):
+        return {"data": {name_of(other): uid_of(other) for other in others}}
+
+    return replace(config("certificate"), late=Late((config(name).key,), fill))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.manual_clock import ManualClock
 
 from isvc.engine.gatherer import _MOST_REMEMBERED, Gatherer
-from isvc.engine.needs import Answers, DryRun, Need, Needs, SelfSigned, ServerVersion, Stored
+from isvc.engine.needs import Answers, DryRun, Need, Needs, ServerVersion, Stored
 from isvc.kube.errors import Forbidden, NotFound, ServiceUnavailable
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, Resource
@@ -120,15 +119,10 @@ async def test_an_answer_is_remembered_as_long_as_it_lasts_and_absence_for_short
     assert len(source.asked) == 3
 
 
-async def test_the_version_is_asked_for_once_and_certificates_are_new_each_time(gatherer, source) -> None:
+async def test_the_version_is_asked_for_once(gatherer, source) -> None:
     for _ in range(3):
         assert await find_out(gatherer, ServerVersion()) == ("1", "35")
     assert source.asked == ["version"]
-    wanted = SelfSigned(("localhost",), timedelta(days=1))
-    first, second = await find_out(gatherer, wanted), await find_out(gatherer, wanted)
-    assert first.certificate.startswith(b"-----BEGIN CERTIFICATE")
-    assert first.key != second.key
-    assert "PRIVATE" not in repr(first)
 
 
 async def test_the_same_dry_run_is_asked_for_once_at_a_time_and_consent_lasts(gatherer, source) -> None:

@@ -49,7 +49,6 @@ def make_kind(reader: Reader, environment: Environment) -> Kind[Observed, Planne
         fold=fold,
         finalize=finalize,
         edit_status=lambda conditions, status, now: StatusEdit(status, now),
-        passes=2,  # a certificate names the addresses that Services are given
         patience=MOMENT,
         reports_children=True,
         readiness_events=report_readiness,

@@ -57,7 +57,7 @@ async def plan_for(client: Client, snapshot: Snapshot, service: Object) -> Inten
     if planned.stop is not None and planned.stop.missing in snapshot.unread:
         return _unreadable(f"you may not read {planned.stop.missing.plural}")
     return Intent(
-        planned.wanted(),
+        tuple(child.fill() for child in planned.wanted()),
         _problem(planned.stop) if planned.stop else None,
         tuple(Finding(each.reason, each.message, each.remedy, Level.WARNS) for each in kind.doubts(observed, planned)),
         sources=((CONFIG_MAPS, Key(snapshot.system_namespace, CONFIG_MAP)), *kind.sources(observed, planned)),

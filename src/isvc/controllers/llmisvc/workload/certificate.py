@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.scheduler.features import has_tokenizer
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
-from isvc.engine.needs import SelfSigned
-from isvc.engine.plan import Child
+from isvc.engine.plan import Child, ChildKey, Late
 from isvc.kube.objects import Object, annotations_of, dig, labels_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.llm import labels, names
 from isvc.serving.thirdparty import INFERENCE_POOLS
 from isvc.wire.x509.check import Certified, is_key, read_certificate
-from isvc.wire.x509.issue import Pair
+from isvc.wire.x509.issue import Pair, issue_self_signed
 
 LIFE: Final = timedelta(days=3650)
 _MARGIN: Final = LIFE / 5
@@ -31,24 +30,13 @@ _MARGIN: Final = LIFE / 5
 
 
 def certificate_secret(observed: Observed) -> Child:
-    """Returns the Secret with the live certificate, if that will do, or else with a new one. Raises `Needs`."""
-    name = names.certificates(observed.name)
-    live = observed.live.get((SECRETS, name))
-    written, *_ = observed.config.scheduler.expiration_annotations
-    hosts = _hosts(observed)
-    if live is not None and not _is_due(observed, live, hosts):
-        data = {key: live["data"][key] for key in ("tls.key", "tls.crt", "ca.crt") if live["data"].get(key)}
-        expiry = _expiry(observed, live) or _renewal(observed)
-    else:
-        data, expiry = _data(observed.answers[SelfSigned(hosts, LIFE + _MARGIN)]), _renewal(observed)
-    manifest: Object = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": child_metadata(observed, name, labels.labels(observed.name, labels.WORKLOAD), {written: expiry}),
-        "data": data,
-        "type": "kubernetes.io/tls",
-    }
-    return Child(SECRETS, manifest)
+    """Returns the Secret with the live certificate, if that will do, or else with one that is issued for it."""
+    live = observed.live.get((SECRETS, names.certificates(observed.name)))
+    if live is None or _is_due(observed, live):
+        late = Late(tuple(_services(observed)), partial(_issue, observed))
+        return Child(SECRETS, _manifest(observed, _renewal(observed)), late=late)
+    data = {key: live["data"][key] for key in ("tls.key", "tls.crt", "ca.crt") if live["data"].get(key)}
+    return Child(SECRETS, {**_manifest(observed, _expiry(observed, live) or _renewal(observed)), "data": data})
 
 
 def renew_in(observed: Observed, secret: Child) -> float:
@@ -58,9 +46,31 @@ def renew_in(observed: Observed, secret: Child) -> float:
     return max(left.total_seconds(), 0.0)
 
 
-def _hosts(observed: Observed) -> tuple[str, ...]:
-    """Returns DNS names, then addresses, each sorted."""
-    return *sorted(set(_names(observed))), *sorted(set(_addresses(observed)))
+def _manifest(observed: Observed, expiry: str) -> Object:
+    name, (written, *_) = names.certificates(observed.name), observed.config.scheduler.expiration_annotations
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": child_metadata(observed, name, labels.labels(observed.name, labels.WORKLOAD), {written: expiry}),
+        "type": "kubernetes.io/tls",
+    }
+
+
+def _services(observed: Observed) -> Iterator[ChildKey]:
+    """Yields the Services that are called by their addresses."""
+    yield ChildKey(SERVICES, names.workload_service(observed.name), observed.namespace)
+    if has_tokenizer(observed.scheduler):
+        yield ChildKey(SERVICES, names.tokenizer(observed.name), observed.namespace)
+
+
+def _issue(observed: Observed, services: Sequence[Object]) -> Object:
+    hosts, now = _hosts(observed, services), datetime.fromisoformat(observed.now)
+    return {"data": _data(issue_self_signed(hosts, now, LIFE + _MARGIN))}
+
+
+def _hosts(observed: Observed, services: Sequence[Object] = ()) -> tuple[str, ...]:
+    """Returns DNS names, then addresses, each sorted. These Services were created since the others were observed."""
+    return *sorted(set(_names(observed))), *sorted(set(_addresses(observed, services)))
 
 
 def _names(observed: Observed) -> Iterator[str]:
@@ -83,13 +93,13 @@ def _endpoint_picker(observed: Observed) -> str:
     return str(dig(spec, "endpointPickerRef", "name") or "")
 
 
-def _addresses(observed: Observed) -> Iterator[str]:
+def _addresses(observed: Observed, services: Sequence[Object]) -> Iterator[str]:
     yield "127.0.0.1"
     for pod in filter(_is_called_by_address, observed.pods):
         status = pod.get("status") or {}
         yield from _valid([status.get("podIP") or "", *(entry.get("ip", "") for entry in status.get("podIPs") or ())])
-    services = (live for (resource, _), live in observed.live.items() if resource == SERVICES)
-    for service in filter(_is_called_by_address, services):
+    known = (live for (resource, _), live in observed.live.items() if resource == SERVICES)
+    for service in filter(_is_called_by_address, (*known, *services)):
         spec = service.get("spec") or {}
         yield from _valid([spec.get("clusterIP") or "", *(spec.get("clusterIPs") or ())])
 
@@ -111,13 +121,13 @@ def _canonical(address: str) -> str:
         return ""
 
 
-def _is_due(observed: Observed, secret: Object, hosts: tuple[str, ...]) -> bool:
+def _is_due(observed: Observed, secret: Object) -> bool:
     now, expiry = datetime.fromisoformat(observed.now), _time(_expiry(observed, secret))
     if expiry is not None and now > expiry:
         return True
     data = secret.get("data") or {}
     read = _read(data.get("tls.crt") or "", data.get("tls.key") or "")
-    return read is None or now > read.expires or not read.hosts.issuperset(hosts)
+    return read is None or now > read.expires or not read.hosts.issuperset(_hosts(observed))
 
 
 @lru_cache(maxsize=1024)
