@@ -92,7 +92,8 @@ class Store:
         return sorted(found) if found else ()
 
     def all_keys(self, namespace: str = "") -> Sequence[Key]:
-        return sorted(key for key in self if namespace in ("", key.namespace))
+        spaces = [namespace] if namespace else self._entries
+        return sorted(Key(space, name) for space in spaces for name in self._entries.get(space, {}))
 
     def list(self, namespace: str = "") -> list[Object]:
         spaces = [namespace] if namespace else list(self._entries)

@@ -25,10 +25,10 @@ def controller(context: Context, environment: Environment) -> Controller:
 
     def configs(service: Object) -> Iterable[Key]:
         names = {*configs_of(service, environment.preset_prefix), *preset_names(environment.preset_prefix)}
-        for name in sorted(names):
-            for namespace in {namespace_of(service), environment.system_namespace}:
-                if cache.get(LLM_INFERENCE_SERVICE_CONFIGS, name, namespace) is not None:
-                    yield Key(namespace, name)
+        for namespace in {namespace_of(service), environment.system_namespace}:
+            for key in cache.all_keys(LLM_INFERENCE_SERVICE_CONFIGS, namespace):
+                if key.name in names:
+                    yield key
 
     def usage_changed(before: Object | None, after: Object | None) -> bool:
         if before is None or after is None:
