@@ -8,7 +8,8 @@ from typing import Final
 from isvc.api.localmodel import LocalModelInfo, download_claim
 from isvc.controllers.localmodelnode.disk import incoming_path
 from isvc.controllers.localmodelnode.downloads import ATTEMPT, VOLUME
-from isvc.engine.needs import Answers
+from isvc.controllers.localmodelnode.observe import Observed
+from isvc.controllers.localmodelnode.space import Space
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import JOBS
 from isvc.serving.config import Config
@@ -26,32 +27,24 @@ JOB_TTL: Final = 3600
 _LONGEST_LABEL: Final = 63
 
 
-def download_job(
-    model: LocalModelInfo,
-    group: str,
-    attempt: int,
-    config: Config,
-    storage_containers: list[Object],
-    answers: Answers,
-    space: int | None,
-    place: ModelNode,
-) -> Object:
+def download_job(observed: Observed, model: LocalModelInfo, space: Space, attempt: int) -> Object:
     """Returns the Job. Raises `Refused` where credentials or the storage container cannot work."""
+    config, place = observed.config, observed.place
     namespace, ttl = place.job_namespace, config.local_model.job_ttl_seconds_after_finished
-    container = _container(model, config, storage_containers)
+    container = _container(model, config, observed.storage_containers)
     pod_spec: Object = {
         "affinity": _exactly(place.name),
         "tolerations": [{"operator": "Exists"}],
         "containers": [container],
         "restartPolicy": "Never",
         "securityContext": _identity(config, place),
-        "volumes": [{"name": VOLUME, "persistentVolumeClaim": {"claimName": claim_of(model, group)}}],
+        "volumes": [{"name": VOLUME, "persistentVolumeClaim": {"claimName": claim_of(model, space.group)}}],
     }
     if model.service_account_name:
         pod_spec["serviceAccountName"] = model.service_account_name
-    _add_credentials(model, container, pod_spec, config, Lookup(namespace, answers))
-    if space is not None:
-        set_env(container, MAX_BYTES, str(space))
+    _add_credentials(model, container, pod_spec, config, Lookup(namespace, observed.answers))
+    if space.left is not None:
+        set_env(container, MAX_BYTES, str(space.left))
     labels = labels_of_download(model, place.name)
     return JOBS.manifest(
         {

@@ -140,19 +140,10 @@ class _Model:
         return misplaced(observed.groups[space.group], observed) or why_not(self.key, space, observed)
 
     def _start(self, space: Space) -> tuple[ModelState, Answer]:
-        observed, attempt = self.observed, self._attempts + 1
+        attempt = self._attempts + 1
         self.allocation.take(space)
         try:
-            job = download_job(
-                self.model,
-                space.group,
-                attempt,
-                observed.config,
-                observed.storage_containers,
-                observed.answers,
-                space.left,
-                observed.place,
-            )
+            job = download_job(self.observed, self.model, space, attempt)
         except Refused as refused:
             return self._fail(str(refused)), Hold("Refused", str(refused))
         error = self._recorded.error

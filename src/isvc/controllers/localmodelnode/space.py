@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,23 +27,20 @@ class Allocation:
 
     def __init__(self, observed: Observed) -> None:
         self._observed = observed
-        self._taken: dict[str, int] = {}
+        self._taken = Counter[str]()
         for key, model in observed.by_key.items():
             if key in observed.stock.complete or key in observed.under_way:
-                self._take(observed.group_of(model), self._needs(key, model))
+                self._taken[observed.group_of(model)] += self._needs(key, model)
 
     def find(self, key: str, model: LocalModelInfo) -> Space:
         """Returns the space for a model; one that is under way is not counted against itself."""
         group, needed = self._observed.group_of(model), self._needs(key, model)
         limit = self._observed.limit_of(group)
-        others = self._taken.get(group, 0) - (needed if key in self._observed.under_way else 0)
+        others = self._taken[group] - (needed if key in self._observed.under_way else 0)
         return Space(needed, None if limit is None else max(limit - others, 0), group)
 
     def take(self, space: Space) -> None:
-        self._take(space.group, space.needed)
-
-    def _take(self, group: str, count: int) -> None:
-        self._taken[group] = self._taken.get(group, 0) + count
+        self._taken[space.group] += space.needed
 
     def _needs(self, key: str, model: LocalModelInfo) -> int:
         """Returns its size: on the disk, as its cache announces it, or as far as an attempt that was stopped came."""
@@ -89,12 +87,11 @@ def misplaced(group: LocalModelNodeGroup | None, observed: Observed) -> str:
 def storage_report(observed: Observed) -> Mapping[str, GroupStorage]:
     """Returns how full the disk is, for each group through which the node has models."""
     report: dict[str, GroupStorage] = {}
-    used: dict[str, int] = {}
+    used = Counter[str]()
     for key, model in observed.by_key.items():
         receipt = observed.stock.complete.get(key)
         size = receipt.bytes if receipt is not None else observed.stock.incoming.get(key, 0)
-        group = observed.group_of(model)
-        used[group] = used.get(group, 0) + size
+        used[observed.group_of(model)] += size
     for group, count in used.items():
         if group in observed.groups:
             limit = observed.limit_of(group)

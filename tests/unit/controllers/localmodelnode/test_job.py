@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from isvc.api.localmodel import LocalModelInfo
+from isvc.controllers.localmodelnode.disk import Stock
 from isvc.controllers.localmodelnode.job import claim_of, download_job
+from isvc.controllers.localmodelnode.observe import Observed
 from isvc.controllers.localmodelnode.plan import pause_after
+from isvc.controllers.localmodelnode.space import Space
 from isvc.engine.needs import Answers
 from isvc.kube.objects import Object
 from isvc.serving.config import Config
@@ -15,7 +18,20 @@ IRIS = LocalModelInfo(model_name="iris", source_model_uri="gs://models/iris", se
 
 
 def job_on(node: str, model: LocalModelInfo = IRIS, attempt: int = 1) -> Object:
-    return download_job(model, "workers", attempt, Config(), [], Answers(), 7, ModelNode(node, user=1000))
+    observed = Observed(
+        {},
+        models=(model,),
+        config=Config(),
+        groups={},
+        storage_containers=[],
+        downloads=(),
+        in_use=frozenset(),
+        stock=Stock(),
+        place=ModelNode(node, user=1000),
+        answers=Answers(),
+        now="",
+    )
+    return download_job(observed, model, Space(needed=0, left=7, group="workers"), attempt)
 
 
 def test_it_runs_on_exactly_its_node():
