@@ -29,30 +29,17 @@ ENABLE_PASSTHROUGH = "serving.knative.openshift.io/enablePassthrough"
 LIFTED = (ENABLE_PASSTHROUGH, "serving.knative.dev/rollout-duration")
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What a component says about its replicas, as Knative understands it."""
-
-    target: int | None = None
-    metric: str | None = None
-    min_replicas: int | None = None
-    max_replicas: int = 0
-
-    @classmethod
-    def of(cls, spec: ComponentExtensionSpec | InferenceGraphSpec) -> Scale:
-        return cls(spec.scale_target, spec.scale_metric, spec.min_replicas, spec.max_replicas)
-
-    def annotations(self, given: Mapping[str, str]) -> dict[str, str]:
-        """Returns the given annotations with the scale's own; a class that the user chose stays."""
-        annotations = {f"{_SCALING}/class": f"kpa.{_SCALING}", **given}
-        if self.target is not None:
-            annotations[f"{_SCALING}/target"] = str(self.target)
-        if self.metric is not None:
-            annotations[f"{_SCALING}/metric"] = self.metric
-        annotations[f"{_SCALING}/min-scale"] = str(1 if self.min_replicas is None else self.min_replicas)
-        if self.max_replicas:
-            annotations[f"{_SCALING}/max-scale"] = str(self.max_replicas)
-        return annotations
+def scale_annotations(spec: ComponentExtensionSpec | InferenceGraphSpec, given: Mapping[str, str]) -> dict[str, str]:
+    """Returns annotations with what a component says about its replicas; a class that the user chose stays."""
+    annotations = {f"{_SCALING}/class": f"kpa.{_SCALING}", **given}
+    if spec.scale_target is not None:
+        annotations[f"{_SCALING}/target"] = str(spec.scale_target)
+    if spec.scale_metric is not None:
+        annotations[f"{_SCALING}/metric"] = spec.scale_metric
+    annotations[f"{_SCALING}/min-scale"] = str(1 if spec.min_replicas is None else spec.min_replicas)
+    if spec.max_replicas:
+        annotations[f"{_SCALING}/max-scale"] = str(spec.max_replicas)
+    return annotations
 
 
 @dataclass(frozen=True, slots=True)

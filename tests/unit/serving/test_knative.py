@@ -1,15 +1,17 @@
 import pytest
 
+from isvc.api.inferenceservice.components import ComponentExtensionSpec
 from isvc.engine.needs import Answers, Stored
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving import knative
-from isvc.serving.knative import Revision, Scale
+from isvc.serving.knative import Revision, scale_annotations
 from isvc.serving.knative_settings import AUTOSCALER_CONFIG, allows_zero_initial_scale
 
 
 def test_scale_settings_become_annotations_and_a_chosen_class_stays():
     given = {"autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev", "mine": "yes"}
-    assert Scale(target=3, metric="rps", min_replicas=0, max_replicas=7).annotations(given) == {
+    spec = ComponentExtensionSpec(scale_target=3, scale_metric="rps", min_replicas=0, max_replicas=7)
+    assert scale_annotations(spec, given) == {
         "autoscaling.knative.dev/class": "hpa.autoscaling.knative.dev",
         "autoscaling.knative.dev/target": "3",
         "autoscaling.knative.dev/metric": "rps",
@@ -20,7 +22,7 @@ def test_scale_settings_become_annotations_and_a_chosen_class_stays():
 
 
 def test_an_unset_scale_keeps_one_replica_and_no_upper_bound():
-    assert Scale().annotations({}) == {
+    assert scale_annotations(ComponentExtensionSpec(), {}) == {
         "autoscaling.knative.dev/class": "kpa.autoscaling.knative.dev",
         "autoscaling.knative.dev/min-scale": "1",
     }

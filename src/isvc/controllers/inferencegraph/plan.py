@@ -20,7 +20,7 @@ from isvc.kube.readiness import READY
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
 from isvc.serving import knative
 from isvc.serving.endpoints import NoEndpoint
-from isvc.serving.knative import Revision, Scale
+from isvc.serving.knative import Revision, scale_annotations
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
 from isvc.serving.workload.autoscaler import autoscaler
 from isvc.serving.workload.component import Component
@@ -110,7 +110,7 @@ def _knative(observed: Observed, resolved: Resolved, policies: Mapping[str, Step
     revision = Revision(
         pod=pod_spec(resolved, policies, observed.config.router),
         labels={**labels, GRAPH_LABEL: name_of(graph), _KIND_LABEL: "InferenceGraph"},
-        annotations=Scale.of(spec).annotations(given),
+        annotations=scale_annotations(spec, given),
         timeout=spec.timeout,
     )
     lifted = (knative.ENABLE_PASSTHROUGH,)

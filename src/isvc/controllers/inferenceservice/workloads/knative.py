@@ -15,7 +15,7 @@ from isvc.kube.conditions import FALSE, TRUE, find, is_true
 from isvc.kube.objects import Object, dig, labels_of, without
 from isvc.kube.resource import Resource
 from isvc.serving import knative
-from isvc.serving.knative import Revision, Scale
+from isvc.serving.knative import Revision, scale_annotations
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.serving.workload.component import Component
 
@@ -30,7 +30,7 @@ def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     revision = Revision(
         pod=component.pod,
         labels=without(component.labels, observed.config.inference_service.service_label_disallowed_list),
-        annotations=Scale.of(spec).annotations(given),
+        annotations=scale_annotations(spec, given),
         timeout=spec.timeout,
         first_byte=True,
         concurrency=spec.container_concurrency,
