@@ -49,5 +49,23 @@ def test_a_service_among_many_is_created_by_few_writes_and_nobody_lists_the_othe
     assert sum(cost["LIST", each, ""] for each in children) < MANY, cost
 
 
+def test_services_at_rest_ask_the_server_for_nothing(here: Machine) -> None:
+    """Whatever their number: what goes on is of the machine, and leads to fewer requests than there are services."""
+
+    def conditions() -> int:
+        shown = here.kubectl("get", "hpa", "-n", "many", "-o", "jsonpath={.items[*].status.conditions[0].type}")
+        return len(shown.split())
+
+    def renewals() -> int:
+        return requests(here)["PUT", "leases", ""]
+
+    until(lambda: conditions() == MANY, "the first look of every autoscaler")
+    before, first = requests(here), renewals()
+    until(lambda: renewals() >= first + 9, "leases that were renewed")  # three programs renew theirs
+    cost = requests(here) - before
+    of_services = {key: count for key, count in cost.items() if key[0] not in ("GET", "WATCH") and key[1] != "leases"}
+    assert sum(of_services.values()) < MANY / 4, of_services
+
+
 def make(number: int) -> str:
     return SERVICE.format(number=number)

@@ -28,6 +28,7 @@ from isvc.toolkit.reads import Read
 
 SYNC_SECONDS: Final = 15.0
 SYNC_SECONDS_WITHOUT_CHOICE: Final = 300.0  # most services have one replica, whatever they use
+_SECONDS_FOR_EACH: Final = 1.0  # between looks at those: many of them are no more work than few
 _FIGURES_COME_WITHIN: Final = timedelta(minutes=1)
 TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
 _TARGET: Final = "target"
@@ -78,14 +79,16 @@ class _Status:
         return {**self.fields, "conditions": self.conditions}
 
 
-def period_without_choice(active: Object, now: datetime) -> float:
+def period_without_choice(active: Object, now: datetime, number: int = 1) -> float:
     """Returns the seconds between two looks at an autoscaler that can choose nothing, by its condition ScalingActive.
 
     It is looked at often while the first figures may still come; where there were none for a minute, none will.
+    `number` is how many autoscalers there are.
     """
     since = active.get("lastTransitionTime")
     is_late = bool(since) and now - parse_timestamp(str(since)) > _FIGURES_COME_WITHIN
-    return SYNC_SECONDS_WITHOUT_CHOICE if is_late or active.get("status") == TRUE else SYNC_SECONDS
+    seldom = max(SYNC_SECONDS_WITHOUT_CHOICE, number * _SECONDS_FOR_EACH)
+    return seldom if is_late or active.get("status") == TRUE else SYNC_SECONDS
 
 
 class _Decision(NamedTuple):
@@ -132,8 +135,8 @@ class HorizontalAutoscalers:
     def _pause(self, scaler: Object, status: _Status) -> float:
         """Returns when to look again: at the same moment as other autoscalers, for which figures are read once."""
         bounds, active = _bounds(scaler["spec"]), find(status.conditions, "ScalingActive") or {}
-        clock = self._context.clock
-        period = SYNC_SECONDS if bounds.least != bounds.most else period_without_choice(active, clock.now())
+        clock, number = self._context.clock, len(self._histories)
+        period = SYNC_SECONDS if bounds.least != bounds.most else period_without_choice(active, clock.now(), number)
         return period - clock.monotonic() % period
 
     def _target(self, scaler: Object) -> Object | None:

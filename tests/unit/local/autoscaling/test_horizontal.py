@@ -22,3 +22,10 @@ NOW = datetime(2026, 11, 17, 12, 0, 0, tzinfo=UTC)
 )
 def test_without_a_choice_it_is_looked_at_often_while_figures_may_come(active, expected):
     assert period_without_choice(active, NOW) == expected
+
+
+def test_many_without_a_choice_are_looked_at_no_more_often_than_a_few_hundred():
+    active = {"status": "True", "lastTransitionTime": "2026-11-17T11:59:59Z"}
+    looks_a_second = [number / period_without_choice(active, NOW, number) for number in (1, 250, 1_000, 100_000)]
+    assert looks_a_second == sorted(looks_a_second)
+    assert looks_a_second[2] == looks_a_second[3]
