@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gc
 import logging
 import signal
 from pathlib import Path
@@ -17,7 +16,7 @@ from isvc.apiserver.store.lock import InUse
 from isvc.apiserver.store.log import Unusable
 from isvc.kube.objects import Object
 from isvc.wire import event_loop
-from isvc.wire.allocator import settle_memory
+from isvc.wire.allocator import prepare_memory, settle_memory
 from isvc.wire.private_files import write_private
 
 CANNOT_RUN = (InUse, Unusable, OSError)
@@ -31,7 +30,7 @@ def run(server: Server, kubeconfig: Path) -> None:
 
 
 async def _serve(server: Server, kubeconfig: Path) -> None:
-    gc.disable()
+    prepare_memory()
     await server.start()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

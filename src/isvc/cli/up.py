@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isvc.cli.dashboard import PORT_NUMBER, Opened, Wanted, open_entrance
+from isvc.wire.allocator import prepare_memory, settle_memory
 
 if TYPE_CHECKING:
     from isvc.local.choices import Choices
@@ -65,7 +66,7 @@ def command(dashboard_port: int | None, no_dashboard: bool, allow_edit: bool, ve
 
     Files are kept in ~/.isvc, or in $ISVC_HOME. Images become programs by a table, which ~/.isvc/images.yaml extends.
     """
-    gc.disable()  # until it has started: there is little but code so far
+    prepare_memory()
     sys.dont_write_bytecode = False  # whatever the shell wants: a start would compile 900 modules each time
     from isvc.local.choices import Choices
     from isvc.local.gateway.process import find_envoy
@@ -113,7 +114,6 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
     from isvc.local.status_printer import StatusPrinter
     from isvc.toolkit.clock import SystemClock
     from isvc.toolkit.failure import ClusterError
-    from isvc.wire.allocator import settle_memory
 
     stack = Stack(home, choices, _progress)
     this, loop = asyncio.current_task(), asyncio.get_running_loop()

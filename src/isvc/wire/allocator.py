@@ -11,10 +11,10 @@ import ctypes
 import gc
 import sys
 import time
-from contextlib import suppress
+from functools import cache, partial
 from typing import Final, Literal
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # parameters of mallopt
 _BYTES: Final = 1 << 20  # more than uvloop takes for a moment to read from a TLS connection, a quarter of it
 
 # Everything waits for the garbage collector, for 0.13 s where it looks at 400,000 objects. Most objects here are trees,
@@ -25,6 +25,13 @@ _IDLE: Final = 0.02  # of a core
 _SELDOM: Final = 60  # times: ten minutes
 
 
+def prepare_memory() -> None:
+    """Puts off garbage collection until `settle_memory`, and has threads share one heap: each would keep its own."""
+    gc.disable()
+    if (libc := _glibc()) is not None:
+        libc.mallopt(_ARENA_MAX, 1)
+
+
 def settle_memory(every: float = _EVERY) -> None:
     """Exempts what a start has loaded from garbage collection, which goes on from here, and returns freed memory."""
     gc.freeze()
@@ -33,7 +40,7 @@ def settle_memory(every: float = _EVERY) -> None:
     if _exempt_survivors not in gc.callbacks:
         gc.callbacks.append(_exempt_survivors)
     return_freed_memory()
-    _collect_when_idle(every, time.process_time(), 0)
+    _collect_when_idle(every, time.process_time(), 0, was_idle=True)
 
 
 def _exempt_survivors(phase: Literal["start", "stop"], info: dict[str, int]) -> None:
@@ -42,28 +49,33 @@ def _exempt_survivors(phase: Literal["start", "stop"], info: dict[str, int]) -> 
         gc.freeze()
 
 
-def _collect_when_idle(every: float, used_before: float, times: int, exempted: int = 0) -> None:
+def _collect_when_idle(every: float, used_before: float, times: int, exempted: int = 0, *, was_idle: bool) -> None:
     """Collects old garbage ten minutes after the last time, when the process does next to nothing, or after an hour.
 
-    `exempted` is how often something had been exempted by the last time; if that was all, there is no need.
+    `exempted` is how often something had been exempted by the last time; if that was all, there is no need. Freed
+    memory is returned when work has ended: to look for it takes the longer the more memory there is.
     """
     is_idle = time.process_time() - used_before < every * _IDLE
     passes = gc.get_stats()[1]["collections"]
     if passes > exempted and times >= (_SELDOM if is_idle else 6 * _SELDOM):
         gc.unfreeze()
         gc.collect()
-        times, exempted = 0, passes
-    if is_idle:
+        times, exempted, was_idle = 0, passes, False
+    if is_idle and not was_idle:
         return_freed_memory()
-    later = (every, time.process_time(), times + 1, exempted)
-    asyncio.get_running_loop().call_later(every, _collect_when_idle, *later)
+    later = partial(_collect_when_idle, every, time.process_time(), times + 1, exempted, was_idle=is_idle)
+    asyncio.get_running_loop().call_later(every, later)
 
 
 def return_freed_memory() -> None:
     """Returns what is free now, and from now on large blocks at once and the end of the heap as soon as it is free."""
-    if sys.platform == "linux":
-        with suppress(AttributeError):  # not glibc
-            libc = ctypes.CDLL(None)
-            for parameter in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
-                libc.mallopt(parameter, _BYTES)
-            libc.malloc_trim(0)
+    if (libc := _glibc()) is not None:
+        for parameter in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+            libc.mallopt(parameter, _BYTES)
+        libc.malloc_trim(0)
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return libc if hasattr(libc, "malloc_trim") else None

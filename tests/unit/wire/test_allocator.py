@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
+
+from isvc.wire import allocator
 
 PROGRAM = """
 import sys
@@ -90,3 +93,17 @@ def test_the_collector_looks_at_few_objects_at_a_time_and_finds_new_garbage():
     looked_at, collected = map(int, done.stdout.split())
     assert looked_at < 16_000
     assert collected > 190_000
+
+
+@pytest.mark.parametrize(
+    ("used", "was_idle", "is_returned"),
+    [(0.0, False, True), (0.0, True, False), (10.0, True, False), (10.0, False, False)],
+    ids=["work has ended", "at rest", "work begins", "work goes on"],
+)
+async def test_memory_is_returned_when_work_has_ended_and_not_looked_for_at_rest(
+    monkeypatch, used, was_idle, is_returned
+):
+    returned = []
+    monkeypatch.setattr(allocator, "return_freed_memory", lambda: returned.append(True))
+    allocator._collect_when_idle(60.0, time.process_time() - used, 0, was_idle=was_idle)
+    assert bool(returned) == is_returned
