@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from datetime import datetime
 from pathlib import Path
 
@@ -92,3 +94,28 @@ async def test_what_failed_is_tried_again(client, namespace, tmp_path, caplog):
     await fail(times=2)
     await until(is_gone)
     await worker.vanish()
+
+
+async def test_a_pod_that_is_gone_leaves_nothing_to_the_garbage_collector(client, namespace, tmp_path):
+    spec = {"containers": [{"name": "server", "image": "example.com/no-program-here"}]}
+    metadata = {"name": "gone", "namespace": namespace}
+    pod = await client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    node = services(client, ManualClock(), tmp_path)
+    worker = PodWorker(pod, node)
+
+    async def is_running() -> bool:
+        return dig(await client.get(PODS, "gone", namespace), "status", "phase") == "Running"
+
+    node.opened.set()
+    worker.start()
+    await until(is_running)
+    seen = weakref.ref(worker)
+    gc.collect()
+    gc.disable()
+    try:
+        await worker.vanish()
+        del worker
+        await asyncio.sleep(0)  # what has waited for its tasks lets go of them
+        assert seen() is None
+    finally:
+        gc.enable()

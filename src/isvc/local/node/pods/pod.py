@@ -113,6 +113,7 @@ class PodWorker:
         """Ends the pod's processes: it is no longer there at all."""
         await self.abandon(1)
         await self._clean_up()
+        self._end = None  # as above: in a cycle it would wait for the collector
 
     async def renew_volumes(self) -> None:
         """Renews what is mounted and has changed; a pod that has not started reads it when it does."""
@@ -296,6 +297,7 @@ class PodWorker:
         parts = (self._life, self._writer, self._end, self._events.telling, self._renewal)
         others = (*parts, *self._sidecars, *self._ephemeral.tasks)
         await cancel(*(task for task in others if task is not asyncio.current_task()))
+        self._life = self._writer = self._renewal = None  # the traceback of a task's end has this pod in it
 
     async def _clean_up(self) -> None:
         self._node.ports.release(self.local_ports.values())

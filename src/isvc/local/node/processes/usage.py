@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -112,20 +112,20 @@ def measure(roots: Iterable[int]) -> dict[int, Sample]:
     children: dict[int, list[int]] = {}
     for pid, stat in stats.items():
         children.setdefault(stat.parent, []).append(pid)
-
-    def tree(pid: int) -> Iterable[_Stat]:
-        yield stats[pid]
-        for child in children.get(pid, ()):
-            yield from tree(child)
-
     found = {}
     for root in roots:
         if root in stats:
-            family = list(tree(root))
+            family = [stats[pid] for pid in _tree(root, children)]
             found[root] = Sample(at, sum(each.cpu for each in family), sum(each.memory for each in family))
     if Path("/proc/stat").exists():
         found[_MACHINE] = Sample(at, *_machine())
     return found
+
+
+def _tree(pid: int, children: Mapping[int, Sequence[int]]) -> Iterable[int]:
+    yield pid
+    for child in children.get(pid, ()):
+        yield from _tree(child, children)
 
 
 def _process_table() -> dict[int, _Stat]:
