@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import msgspec
+
 from isvc.apiserver.crd.acceptance import Taken
-from isvc.apiserver.store.entry import DELETED, Event
+from isvc.apiserver.store.entry import DELETED, Entry, Event
 from isvc.apiserver.store.store import Store
 from isvc.kube.conditions import is_true
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
 
 DEFINITIONS = str(CUSTOM_RESOURCE_DEFINITIONS)
+
+
+class _Spec(msgspec.Struct):
+    group: str
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    accepted_names: Object | None = None
+    conditions: list[Object] | None = None
+
+
+class _Definition(msgspec.Struct):
+    """What of a definition is about names: its schemas are a hundred times as much."""
+
+    spec: _Spec
+    status: _Status | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Definition).decode
 
 
 class ClaimedNames:
@@ -20,7 +43,7 @@ class ClaimedNames:
 
     def follow(self, store: Store) -> None:
         for entry in store.list(DEFINITIONS):
-            self._note(entry.name, entry.parse())
+            self._note(entry)
         store.subscribe(DEFINITIONS, self._on_event)
 
     def names_of_others(self, crd: Object) -> Taken:
@@ -36,12 +59,14 @@ class ClaimedNames:
             self._accepted.pop(event.entry.name, None)
             self.waiting.discard(event.entry.name)
         else:
-            self._note(event.entry.name, event.entry.parse())
+            self._note(event.entry)
 
-    def _note(self, name: str, crd: Object) -> None:
-        self._accepted[name] = crd["spec"]["group"], dig(crd, "status", "acceptedNames") or {}
-        accepted = is_true(dig(crd, "status", "conditions") or (), "NamesAccepted")
-        (self.waiting.discard if accepted else self.waiting.add)(name)
+    def _note(self, entry: Entry) -> None:
+        definition = _decode(entry.raw)
+        status = definition.status or _Status()
+        self._accepted[entry.name] = definition.spec.group, status.accepted_names or {}
+        accepted = is_true(status.conditions or (), "NamesAccepted")
+        (self.waiting.discard if accepted else self.waiting.add)(entry.name)
 
 
 def _resources(names: Object) -> list[str]:

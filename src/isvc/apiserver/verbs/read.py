@@ -36,5 +36,8 @@ async def list_objects(api: Api, call: Call) -> Response:
         items = b",".join(await listing.items_as_bytes(call.description, entries))
         envelope = orjson.dumps(selection.envelope([], meta))
         return Response(envelope[:-2] + items + b"]}")
-    objects = await all_from_stored(call.description, entries)
+    if form == forms.METADATA and call.description.stored == call.description.resource:
+        objects = [{"metadata": entry.parse_metadata()} for entry in entries]  # definitions are large: 20 MB for all
+    else:
+        objects = await all_from_stored(call.description, entries)
     return Response.json(forms.many_as(form, call, objects, meta))

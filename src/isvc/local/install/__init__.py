@@ -70,7 +70,8 @@ async def install(client: Client, port: int, conversions: Mapping[str, Object]) 
         objects = [*local_runtimes(), *local_presets(SYSTEM_NAMESPACE)]
         kinds = [*(_with_conversion(crd, conversions) for crd in crds(described=True)), *third_party_crds()]
         forget_schemas()
-        await asyncio.gather(*(_ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True) for crd in kinds))
+        for crd in kinds:  # one by one: until it is stored, it takes the API server twenty times its size
+            await _ensure(client, CUSTOM_RESOURCE_DEFINITIONS, crd, renew=True)
         await asyncio.gather(*(_ensure(client, _resource(obj), obj, renew=True) for obj in objects))
         await _ensure(client, PERSISTENT_VOLUME_CLAIMS, _claim())
     elif installed != wanted:
