@@ -189,7 +189,9 @@ _FORM = {"pattern", "minLength", "minItems", "minProperties", "x-kubernetes-vali
 
 
 def _formless(schema: Schema) -> Schema:
-    return {key: value for key, value in schema.items() if key not in _FORM} | change_inner(schema, _formless)
+    """Returns the schema, or where its parts ask for a form, one that does not; unchanged parts are shared."""
+    result = {key: value for key, value in schema.items() if key not in _FORM} | change_inner(schema, _formless)
+    return schema if result == schema else result
 
 
 @cache
@@ -231,7 +233,7 @@ def _structural(schema: Schema, inside: str) -> Schema:
     for inner in ("items", "additionalProperties"):
         if isinstance(schema.get(inner), dict):
             result[inner] = _structural(schema[inner], inner)
-    return result
+    return schema if result == schema else result
 
 
 @cache

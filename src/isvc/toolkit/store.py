@@ -18,7 +18,7 @@ from isvc.kube.objects import Key, Object
 Indexer = Callable[[Object], Iterable[str]]
 
 OWNER = "owner"
-KEPT_DECODED = 512
+KEPT_DECODED = 256
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 

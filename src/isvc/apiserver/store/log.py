@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS revisions (
 CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
 INSERT = "INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?)"
+_CACHE_KB = 256  # rows are added at the end and read back seldom; by itself SQLite keeps 2 MB of them
 MARK = "INSERT INTO marks (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
@@ -94,6 +95,7 @@ class Log:
             path.chmod(0o600)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._db.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
             self._db.executescript(SCHEMA)
             self._reader = sqlite3.connect(path, isolation_level=None)
             self._reader.execute("PRAGMA query_only=1")
