@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import ApiError
+from isvc.kube.objects import Object
+from isvc.kube.resource import Resource
 from isvc.local.autoscaling import horizontal
 from isvc.local.causes import Causes
 from isvc.local.choices import Choices
@@ -40,6 +42,7 @@ from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.options import Options
 from isvc.programs.program import Program, build
 from isvc.serving.environment import SYSTEM_NAMESPACE, ModelNode
+from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, kubeconfig
@@ -75,15 +78,24 @@ def model_keeper(cache: Cache, config: ClusterConfig, home: Home) -> Manager:
 
 async def warm_up(client: Client) -> None:
     """Has the API server do now what it would do at the first apply: read schemas, compile rules, meet the webhooks."""
-    service = {
-        "apiVersion": INFERENCE_SERVICES.api_version,
-        "kind": INFERENCE_SERVICES.kind,
-        "metadata": {"name": "warm-up", "namespace": "default"},
-        "spec": {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://models/iris"}}},
+    model = {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://models/iris"}
+    rule = {
+        "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+        "filters": [{"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [{"name": "a", "value": "b"}]}}],
+        "backendRefs": [{"name": "warm-up", "port": 80}],
+        "timeouts": {"request": "60s"},
     }
     with contextlib.suppress(ApiError, ClusterError):
-        await client.create(INFERENCE_SERVICES, service, dry_run=True)
+        await _try(client, INFERENCE_SERVICES, {"predictor": {"model": model}})
+        await _try(client, HTTP_ROUTES, {"parentRefs": [{"name": GATEWAY_NAME}], "rules": [rule]})
         await client.request_bytes("GET", f"/openapi/v3/apis/{INFERENCE_SERVICES.api_version}")
+
+
+async def _try(client: Client, resource: Resource, spec: Object) -> None:
+    """Creates an object that is not stored."""
+    named = {"name": "warm-up", "namespace": "default"}
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named, "spec": spec}
+    await client.create(resource, obj, dry_run=True)
 
 
 async def ready(*managers: Manager) -> None:
