@@ -14,7 +14,7 @@ from tests.cluster.test_crds import install
 from tests.packaging.test_chart import BIN, CHARTS
 
 from isvc.api.kinds import KINDS
-from isvc.cli import chart, manifests
+from isvc.cli import chart, main
 from isvc.kube.objects import Object
 from isvc.toolkit.client import Client
 
@@ -144,7 +144,7 @@ def by_helm(values: Path) -> tuple[int, str, str]:
 
 
 def by_isvc(values: Path) -> tuple[int, str, str]:
-    done = CliRunner().invoke(manifests.command, ["-f", str(values)], catch_exceptions=False)
+    done = CliRunner().invoke(main, ["manifests", "-f", str(values)], catch_exceptions=False)
     return done.exit_code, done.stdout, done.stderr
 
 
