@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Final, NamedTuple
 
 from isvc.kube.conditions import FALSE, TRUE, conditions_of, find, stamp
@@ -28,7 +29,7 @@ from isvc.toolkit.reads import Read
 
 SYNC_SECONDS: Final = 15.0
 SYNC_SECONDS_WITHOUT_CHOICE: Final = 300.0  # most services have one replica, whatever they use
-_SECONDS_FOR_EACH: Final = 1.0  # between looks at those: many of them are no more work than few
+_MOST_IN_A_PERIOD: Final = 300  # of those: where there are more, the period is so many times as long
 _FIGURES_COME_WITHIN: Final = timedelta(minutes=1)
 TARGETS: Final = {resource.kind: resource for resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)}
 _TARGET: Final = "target"
@@ -87,7 +88,7 @@ def period_without_choice(active: Object, now: datetime, number: int = 1) -> flo
     """
     since = active.get("lastTransitionTime")
     is_late = bool(since) and now - parse_timestamp(str(since)) > _FIGURES_COME_WITHIN
-    seldom = max(SYNC_SECONDS_WITHOUT_CHOICE, number * _SECONDS_FOR_EACH)
+    seldom = SYNC_SECONDS_WITHOUT_CHOICE * ceil(number / _MOST_IN_A_PERIOD)
     return seldom if is_late or active.get("status") == TRUE else SYNC_SECONDS
 
 
