@@ -16,10 +16,10 @@ from isvc.serving.templates import Fields, TemplateError, render
 _RUNTIME_POD: Final = ("nodeSelector", "affinity", "tolerations", "volumes", "imagePullSecrets", "schedulerName",
                        "resourceClaims")  # fmt: skip
 # Numbers and switches of which Kubernetes cannot tell zero from absent: zero lays nothing over.
-ZERO_IS_ABSENT: Final = frozenset(
-    {"failureThreshold", "hostIPC", "hostNetwork", "hostPID", "hostPort", "initialDelaySeconds", "periodSeconds"}
-    | {"readOnly", "stdin", "stdinOnce", "successThreshold", "timeoutSeconds", "tty"}
-)
+ZERO_IS_ABSENT: Final = frozenset({
+    "failureThreshold", "hostIPC", "hostNetwork", "hostPID", "hostPort", "initialDelaySeconds", "periodSeconds",
+    "readOnly", "stdin", "stdinOnce", "successThreshold", "timeoutSeconds", "tty",
+})  # fmt: skip
 _KEYS: Final = frozenset({"name", "mountPath", "devicePath"})
 _TAG: Final = re.compile(r":[\w.\-]*$")
 
