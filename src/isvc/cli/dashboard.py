@@ -135,7 +135,8 @@ def open_entrance(wanted: Wanted) -> Opened:
     from isvc.local.node.pods.ports import Ports
     from isvc.local.stack import port_or_free
 
-    entrance = Entrance(wanted.host, port_or_free(wanted.port, _PORT, Ports()), _tls(wanted))
+    spare = Ports()  # as long as it lives, nobody else takes the port that it gave
+    entrance = Entrance(wanted.host, port_or_free(wanted.port, _PORT, spare), _tls(wanted))
     try:
         return Opened(entrance, entrance.listen())
     except OSError as error:
