@@ -84,11 +84,11 @@ def period_without_choice(active: Object, now: datetime, number: int = 1) -> flo
     """Returns the seconds between two looks at an autoscaler that can choose nothing, by its condition ScalingActive.
 
     It is looked at often while the first figures may still come; where there were none for a minute, none will.
-    `number` is how many autoscalers there are.
+    `number` is how many autoscalers there are whose targets were found.
     """
     since = active.get("lastTransitionTime")
     is_late = bool(since) and now - parse_timestamp(str(since)) > _FIGURES_COME_WITHIN
-    seldom = SYNC_SECONDS_WITHOUT_CHOICE * ceil(number / _MOST_IN_A_PERIOD)
+    seldom = SYNC_SECONDS_WITHOUT_CHOICE * max(1, ceil(number / _MOST_IN_A_PERIOD))
     return seldom if is_late or active.get("status") == TRUE else SYNC_SECONDS
 
 
