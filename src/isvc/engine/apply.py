@@ -73,8 +73,7 @@ class Engine:
                 applied.append(part)
             elif not part.independent:
                 break
-        for part in applied:
-            outcome.refusal = outcome.refusal or await self._settle_again(owner, part, outcome)
+        outcome.refusal = outcome.refusal or await self._settle_again(owner, applied, outcome)
         surplus = self._surplus(owner, [part for part in applied if not isinstance(part.answer, Hold)], plan)
         for key, live in surplus:
             outcome.results[key] = await self._delete(key, live)
@@ -96,14 +95,17 @@ class Engine:
                 return Refusal(part.name, edit.key, edited)
         return None
 
-    async def _settle_again(self, owner: Object, part: Part, outcome: Outcome) -> Refusal | None:
-        """Applies the children of a part once more that name what others were given which were just created."""
-        for child in part.answer.children if isinstance(part.answer, Want) else ():
-            results = [outcome.results.get(key) for key in (child.late.others if child.late else ())]
-            if created := [result.live for result in results if isinstance(result, Created)]:
-                result = outcome.completed[child.key] = await self._settle(owner, child.fill(created))
-                if isinstance(result, Rejected | Taken):
-                    return Refusal(part.name, child.key, result)
+    async def _settle_again(self, owner: Object, parts: Iterable[Part], outcome: Outcome) -> Refusal | None:
+        """Applies the children once more that name what others were given which were just created."""
+        for part in parts:
+            for child in part.answer.children if isinstance(part.answer, Want) else ():
+                if child.late is None:
+                    continue
+                results = [outcome.results.get(key) for key in child.late.others]
+                if created := [result.live for result in results if isinstance(result, Created)]:
+                    result = outcome.completed[child.key] = await self._settle(owner, child.fill(created))
+                    if isinstance(result, Rejected | Taken):
+                        return Refusal(part.name, child.key, result)
         return None
 
     # -- one child --------------------------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ def certificate_secret(observed: Observed) -> Child:
     """Returns the Secret with the live certificate, if that will do, or else with one that is issued for it."""
     live = observed.live.get((SECRETS, names.certificates(observed.name)))
     if live is None or _is_due(observed, live):
-        late = Late(tuple(_services(observed)), partial(_issue, observed))
+        services = tuple(ChildKey(SERVICES, name, observed.namespace) for name in _services(observed))
+        late = Late(services, partial(_issue, observed))
         return Child(SECRETS, _manifest(observed, _renewal(observed)), late=late)
     data = {key: live["data"][key] for key in ("tls.key", "tls.crt", "ca.crt") if live["data"].get(key)}
     return Child(SECRETS, {**_manifest(observed, _expiry(observed, live) or _renewal(observed)), "data": data})
@@ -48,19 +49,15 @@ def renew_in(observed: Observed, secret: Child) -> float:
 
 def _manifest(observed: Observed, expiry: str) -> Object:
     name, (written, *_) = names.certificates(observed.name), observed.config.scheduler.expiration_annotations
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": child_metadata(observed, name, labels.labels(observed.name, labels.WORKLOAD), {written: expiry}),
-        "type": "kubernetes.io/tls",
-    }
+    metadata = child_metadata(observed, name, labels.labels(observed.name, labels.WORKLOAD), {written: expiry})
+    return SECRETS.manifest(metadata, type="kubernetes.io/tls")
 
 
-def _services(observed: Observed) -> Iterator[ChildKey]:
-    """Yields the Services that are called by their addresses."""
-    yield ChildKey(SERVICES, names.workload_service(observed.name), observed.namespace)
+def _services(observed: Observed) -> Iterator[str]:
+    """Yields the Services that are called by their addresses, too."""
+    yield names.workload_service(observed.name)
     if has_tokenizer(observed.scheduler):
-        yield ChildKey(SERVICES, names.tokenizer(observed.name), observed.namespace)
+        yield names.tokenizer(observed.name)
 
 
 def _issue(observed: Observed, services: Sequence[Object]) -> Object:
@@ -75,12 +72,7 @@ def _hosts(observed: Observed, services: Sequence[Object] = ()) -> tuple[str, ..
 
 def _names(observed: Observed) -> Iterator[str]:
     yield "localhost"  # the routing sidecar calls the server beside it
-    services = [names.workload_service(observed.name)]
-    if picker := _endpoint_picker(observed):
-        services.append(picker)
-    if has_tokenizer(observed.scheduler):
-        services.append(names.tokenizer(observed.name))
-    for service in services:
+    for service in filter(None, (*_services(observed), _endpoint_picker(observed))):
         yield f"{service}.{observed.namespace}.svc"
         yield f"{service}.{observed.namespace}.svc.cluster.local"
 
