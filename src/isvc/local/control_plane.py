@@ -113,7 +113,7 @@ def _manifest(part: Part) -> Object:
     metadata = {"name": part.pod, "namespace": SYSTEM_NAMESPACE, "labels": labels, "annotations": {MIRROR: part.name}}
     container = {"name": _CONTAINER, "image": "isvc"}
     spec = {"nodeName": NODE_NAME, "hostNetwork": True, "containers": [container], "restartPolicy": "Always"}
-    return PODS.typed({"metadata": metadata, "spec": spec})
+    return PODS.manifest(metadata, spec=spec)
 
 
 def _status(now: str) -> Object:

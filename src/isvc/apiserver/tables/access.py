@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from isvc.apiserver.tables.columns import AGE, CREATED_AT, NAME, NONE, Column, at, count, duration, wide
-from isvc.kube.conditions import conditions_of, find
+from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig
 
 
@@ -41,7 +41,7 @@ def _served_by(service: Object) -> str:
 
 
 def _available(service: Object) -> str:
-    available = find(conditions_of(service), "Available") or {}
+    available = condition_of(service, "Available")
     status, reason = str(available.get("status", "Unknown")), available.get("reason")
     return status if status == "True" or not reason else f"{status} ({reason})"
 

@@ -17,7 +17,7 @@ from isvc.apiserver.tables.columns import (
     since,
     wide,
 )
-from isvc.kube.conditions import conditions_of, find
+from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig
 
 
@@ -82,7 +82,7 @@ def _quota(limits: bool) -> Callable[[Object], str]:
 
 
 def _missing_level(obj: Object) -> str:
-    return str((find(conditions_of(obj), "Dangling") or {}).get("status", "?"))
+    return str(condition_of(obj, "Dangling").get("status", "?"))
 
 
 CONFIG_MAPS = (NAME, Column("Data", lambda o: len(o.get("data") or ()) + len(o.get("binaryData") or ())), AGE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.controllers.localmodelnode.disk import MODELS, incoming_path
-from isvc.kube.conditions import conditions_of, find, is_true
+from isvc.kube.conditions import condition_of, conditions_of, is_true
 from isvc.kube.durations import between
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of
 from isvc.kube.owners import controller_of
@@ -73,7 +73,7 @@ class Download:
 
     @property
     def _failure(self) -> Object:
-        return (find(conditions_of(self.job), "Failed") or {}) if self.failed else {}
+        return condition_of(self.job, "Failed") if self.failed else {}
 
     @property
     def _ended_at(self) -> str:
@@ -128,5 +128,5 @@ def _last_words(pod: Object) -> str:
             return f"{waiting.get('reason')}: {waiting['message']}"
     if dig(pod, "status", "phase") == "Failed":
         return str(dig(pod, "status", "message") or dig(pod, "status", "reason") or "")
-    scheduled = find(conditions_of(pod), "PodScheduled") or {}
+    scheduled = condition_of(pod, "PodScheduled")
     return str(scheduled.get("message") or "") if scheduled.get("status") == "False" else ""

@@ -49,7 +49,7 @@ def endpoints_of(service: Object, slices: Sequence[Object]) -> Object:
     labels = {**labels_of(service), MANAGED_BY: _US}
     metadata = {"name": name_of(service), "namespace": namespace_of(service), "labels": labels}
     subsets = [subset for each in sorted(slices, key=name_of) for subset in _subsets(each)]
-    return ENDPOINTS.typed({"metadata": metadata, "subsets": subsets})
+    return ENDPOINTS.manifest(metadata, subsets=subsets)
 
 
 def _subsets(endpoint_slice: Object) -> Iterable[Object]:

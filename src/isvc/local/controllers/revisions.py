@@ -52,7 +52,7 @@ def _revision(owner: Object, resource: Resource, number: int) -> Object:
         "ownerReferences": [controller_ref(resource.typed(owner))],
     }
     data = {"spec": {"template": {**template, "$patch": "replace"}}}
-    return CONTROLLER_REVISIONS.typed({"metadata": metadata, "data": data, "revision": number})
+    return CONTROLLER_REVISIONS.manifest(metadata, data=data, revision=number)
 
 
 async def forget_revisions(context: Context, owner: Object, used: Collection[str]) -> None:

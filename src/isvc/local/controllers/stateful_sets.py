@@ -218,7 +218,7 @@ def claims_of(stateful_set: Object, ordinal: int) -> list[Object]:
         metadata["name"] = _claim_name(stateful_set, metadata["name"], ordinal)
         metadata["namespace"] = namespace_of(stateful_set)
         metadata["labels"] = {**labels_of(claim), **labels}
-        claims.append(PERSISTENT_VOLUME_CLAIMS.typed({"metadata": metadata, "spec": claim["spec"]}))
+        claims.append(PERSISTENT_VOLUME_CLAIMS.manifest(metadata, spec=claim["spec"]))
     return claims
 
 

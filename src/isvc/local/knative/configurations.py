@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.kube.conditions import Conditions, ConditionSet, conditions_of, find
+from isvc.kube.conditions import Conditions, ConditionSet, condition_of, conditions_of
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import (
     Key,
@@ -82,7 +82,7 @@ def revision_of(configuration: Object) -> Object:
 def _follow(status: Conditions, revision: Object, fields: Object) -> Object:
     """Returns what the newest Revision makes of the Configuration."""
     name = name_of(revision)
-    ready = find(conditions_of(revision), "Ready") or {}
+    ready = condition_of(revision, "Ready")
     match ready.get("status"):
         case "True":
             status.mark_true("Ready")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from isvc.kube.conditions import conditions_of, find
+from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.local.knative.kinds import ROUTE
 from isvc.local.knative.workload import PORT
@@ -63,7 +63,7 @@ def _latest_ready(name: str, configurations: Mapping[str, Object]) -> str | Unas
         return Unassigned("False", "ConfigurationMissing", f'Configuration "{name}" referenced in traffic not found.')
     if ready := dig(configuration, "status", "latestReadyRevisionName"):
         return str(ready)
-    condition = find(conditions_of(configuration), "Ready") or {}
+    condition = condition_of(configuration, "Ready")
     if condition.get("status") == "False":
         return Unassigned("False", "RevisionMissing", f'Configuration "{name}" does not have any ready Revision.')
     words = f'Configuration "{name}" is waiting for a Revision to become ready.'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from isvc.kube.conditions import conditions_of, find
+from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig, generation_of, name_of
 from isvc.local.controllers.rollout import Limits, replicas_of, sum_status
 from isvc.toolkit.clock import parse_timestamp, timestamp
@@ -52,7 +52,7 @@ def is_complete(deployment: Object, status: Object) -> bool:
 def _progressing_condition(
     deployment: Object, new: Object | None, status: Object, created: bool, now: datetime
 ) -> Object | None:
-    before = find(conditions_of(deployment), "Progressing") or {}
+    before = condition_of(deployment, "Progressing")
     if dig(deployment, "spec", "paused") and before.get("reason") != "ProgressDeadlineExceeded":
         return _condition("Progressing", None, "DeploymentPaused", "Deployment is paused")
     title = f'ReplicaSet "{name_of(new)}"' if new else f'Deployment "{name_of(deployment)}"'

@@ -103,7 +103,7 @@ def job_of(cron_job: Object, due: datetime) -> Object:
         "annotations": {**(metadata.get("annotations") or {}), _SCHEDULED: timestamp(due)},
         "ownerReferences": [controller_ref(CRON_JOBS.typed(cron_job))],
     }
-    return JOBS.typed({"metadata": named, "spec": template.get("spec") or {}})
+    return JOBS.manifest(named, spec=template.get("spec") or {})
 
 
 def past_history(cron_job: Object, jobs: Sequence[Object]) -> list[Object]:
