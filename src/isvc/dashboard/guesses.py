@@ -11,6 +11,8 @@ from typing import Final
 
 from aiohttp import web
 
+from isvc.wire.bounded import Bounded
+
 WRONG_COSTS: Final = 1.0  # seconds
 MOST_IN_LINE: Final = 10
 MOST_KNOWN: Final = 1000
@@ -24,7 +26,7 @@ class Guesses:
 
     def __init__(self, check: Callable[[str], Awaitable[bool]]) -> None:
         self._check = check
-        self._right_before: dict[bytes, None] = {}  # digests
+        self._right_before: Bounded[bytes, None] = Bounded(MOST_KNOWN)  # digests
         self._locks: dict[str, asyncio.Lock] = {}
         self._in_line: Counter[str] = Counter()
 
@@ -36,8 +38,6 @@ class Guesses:
         self._right_before.pop(digest, None)
         if await self._in_turn(secret, network(address)):
             self._right_before[digest] = None
-            if len(self._right_before) > MOST_KNOWN:
-                del self._right_before[next(iter(self._right_before))]
             return True
         return False
 

@@ -20,6 +20,7 @@ from isvc.dashboard.entrance import TOKEN_IN_LINK, Entrance
 from isvc.dashboard.guesses import Guesses
 from isvc.dashboard.pages.live import STILL_ADMITTED
 from isvc.dashboard.pages.rendering import Page, respond
+from isvc.wire.bounded import Bounded
 
 TOKEN: Final = web.RequestKey("token", str)
 SIGN_IN: Final = "/sign-in"
@@ -45,7 +46,7 @@ class Sessions:
     def __init__(self, port: int, *, secure: bool) -> None:
         self._name = f"isvc-dashboard-{port}"  # browsers do not keep the cookies of two ports apart
         self._secure = secure
-        self._secrets: dict[str, str] = {}
+        self._secrets: Bounded[str, str] = Bounded(MOST_SESSIONS)
         self._key = secrets.token_bytes(32)
 
     def secret(self, request: web.Request) -> str | None:
@@ -54,8 +55,6 @@ class Sessions:
     def begin(self, response: web.StreamResponse, secret: str) -> None:
         session = secrets.token_urlsafe(24)
         self._secrets[session] = secret
-        if len(self._secrets) > MOST_SESSIONS:
-            del self._secrets[next(iter(self._secrets))]
         response.set_cookie(
             self._name, session, max_age=_DAY, httponly=True, samesite="Strict", secure=self._secure, path="/"
         )

@@ -17,6 +17,7 @@ from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, timestamp
+from isvc.wire.bounded import Expiring
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class Source(Protocol):
 class Gatherer:
     def __init__(self, source: Source, clock: Clock) -> None:
         self._source, self._clock = source, clock
-        self._remembered: dict[Need[Any], tuple[float, Any]] = {}  # valid until, answer
+        self._remembered: Expiring[Need[Any], Any] = Expiring(_MOST_REMEMBERED, clock.monotonic)
         self._under_way: dict[Need[Any], asyncio.Task[Any]] = {}
 
     def answers(self) -> Answers:
@@ -62,8 +63,7 @@ class Gatherer:
         return timestamp(self._clock.now())
 
     def _recall(self, need: Need[Any]) -> Any:
-        until, answer = self._remembered.get(need, (0.0, UNKNOWN))
-        return answer if self._clock.monotonic() < until else UNKNOWN
+        return self._remembered.get(need, UNKNOWN)
 
     async def _answer(self, need: Need[Any]) -> Any:
         if not need.is_shared:
@@ -85,9 +85,7 @@ class Gatherer:
             case _:
                 raise TypeError(f"nobody answers {need}")
         if lasts := need.lasts(answer):
-            self._remembered[need] = self._clock.monotonic() + lasts, answer
-            if len(self._remembered) > _MOST_REMEMBERED:
-                del self._remembered[next(iter(self._remembered))]
+            self._remembered.keep(need, answer, lasts)
         return answer
 
     async def _read_stored(self, need: Stored) -> Object | None:

@@ -18,6 +18,7 @@ from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
+from isvc.wire.bounded import Bounded
 
 FRESH: Final = 2.0  # seconds
 WITHIN: Final = 5.0  # seconds, after which the status has to do
@@ -34,7 +35,7 @@ class Causes:
     def __init__(self, client: Client, cache: Cache, clock: Clock) -> None:
         self._client, self._cache, self._clock = client, cache, clock
         cache.declare("causes", *reads())
-        self._found: dict[str, _Found] = {}
+        self._found: Bounded[str, _Found] = Bounded(_MOST_KEPT)
 
     async def state_of(self, service: Object) -> str:
         """Returns one sentence without its subject: `is not ready: …`, `is starting: …`."""
@@ -42,10 +43,7 @@ class Causes:
         found = self._found.get(uid_of(service))
         if found is None or found.version != version or now - found.at > FRESH:
             found = _Found(version, now, asyncio.create_task(self._look(service)))
-            self._found.pop(uid_of(service), None)
             self._found[uid_of(service)] = found
-            if len(self._found) > _MOST_KEPT:
-                del self._found[next(iter(self._found))]
         return await asyncio.shield(found.text)
 
     async def _look(self, service: Object) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,6 +18,7 @@ from isvc.kube.resource import Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
+from isvc.wire.bounded import Expiring
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +29,6 @@ TOKEN_SECONDS = 60.0
 ALLOWED_SECONDS = 300.0
 DENIED_SECONDS = 30.0
 MOST_CACHED = 1024
-
-T = TypeVar("T")
 
 
 class Refusal(NamedTuple):
@@ -56,8 +55,8 @@ class Access:
     def __init__(self, client: Client, clock: Clock | None = None) -> None:
         self._client = client.without_fence()  # every replica is asked
         self._clock = clock or SystemClock()
-        self._users: _Recent[User | None] = _Recent(self._clock)
-        self._verdicts: _Recent[bool] = _Recent(self._clock)
+        self._users: Expiring[str, User | None] = Expiring(MOST_CACHED, self._clock.monotonic)
+        self._verdicts: Expiring[tuple[User, str, str], bool] = Expiring(MOST_CACHED, self._clock.monotonic)
 
     async def refusal(self, method: str, path: str, authorization: str) -> Refusal | None:
         """Says why the request is refused; returns None if it is allowed."""
@@ -100,23 +99,3 @@ class Access:
     async def _review(self, resource: Resource, spec: Object) -> dict[str, Any]:
         manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
         return (await self._client.create(resource, manifest)).get("status") or {}
-
-
-class _Recent(Generic[T]):
-    """Answers for a limited time, and a limited number of them."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._kept: dict[object, tuple[float, T]] = {}
-
-    def __contains__(self, question: object) -> bool:
-        return question in self._kept and self._clock.monotonic() < self._kept[question][0]
-
-    def __getitem__(self, question: object) -> T:
-        return self._kept[question][1]
-
-    def keep(self, question: object, answer: T, seconds: float) -> None:
-        self._kept.pop(question, None)
-        self._kept[question] = self._clock.monotonic() + seconds, answer
-        if len(self._kept) > MOST_CACHED:
-            del self._kept[next(iter(self._kept))]

@@ -22,6 +22,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock, timestamp
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.tasks import cancel
+from isvc.wire.bounded import Bounded
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class Recorder:
         self._on_drop = on_drop
         self._waiting: dict[_Subject, _Waiting] = {}  # oldest first
         self._writing: set[_Subject] = set()
-        self._written: dict[_Subject, _Written] = {}  # oldest first
+        self._written: Bounded[_Subject, _Written] = Bounded(MOST_REMEMBERED)
         self._writers: set[asyncio.Task[None]] = set()
         self._stamp = 0
 
@@ -207,10 +208,7 @@ class Recorder:
                 pass  # the server forgot it; start over
         manifest = self._manifest(subject, count, waiting.version)
         await self._client.create(EVENTS, manifest, patience=PATIENCE)
-        self._written.pop(subject, None)
         self._written[subject] = _Written(manifest["metadata"]["name"], count, now)
-        if len(self._written) > MOST_REMEMBERED:
-            del self._written[next(iter(self._written))]
 
     def _manifest(self, subject: _Subject, count: int, version: str) -> Object:
         moment = self._clock.now()

@@ -15,6 +15,7 @@ from isvc.engine.needs import Need, Stored
 from isvc.kube.errors import ApiError, InternalError, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
+from isvc.wire.bounded import Bounded
 
 MOST_REMEMBERED: Final = 4096
 
@@ -35,7 +36,7 @@ class LiveReads:
     def __init__(self, client: Getter) -> None:
         self._client = client
         self._under_way: dict[Need[Any], asyncio.Task[Object | None]] = {}
-        self._followed: dict[Question, Question] = {}
+        self._followed: Bounded[Question, Question] = Bounded(MOST_REMEMBERED)
 
     def begin(self, need: Need[Any]) -> asyncio.Task[Object | None]:
         """Pods of one workload come many at a time: they share a request that is under way."""
@@ -58,10 +59,8 @@ class LiveReads:
     def note(self, question: Question, then: Question | None) -> None:
         if then is None:
             self._followed.pop(question, None)
-            return
-        self._followed[question] = then
-        if len(self._followed) > MOST_REMEMBERED:
-            del self._followed[next(iter(self._followed))]
+        else:
+            self._followed[question] = then
 
     async def _read(self, need: Need[Any]) -> Object | None:
         assert isinstance(need, Stored)  # a pod needs nothing else

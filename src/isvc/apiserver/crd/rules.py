@@ -18,6 +18,7 @@ from isvc.apiserver.field_errors import OMITTED, duplicate, forbidden, invalid, 
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
 from isvc.kube.schemas import Schema
+from isvc.wire.bounded import Bounded
 
 _NONE: Final = object()
 _MOST_REMEMBERED: Final = 1024
@@ -42,7 +43,8 @@ class Rules:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._inside: dict[int, _Inside] = {}
-        self._content: dict[tuple[int, bytes], None] = {}  # parts of the schema, and values that keep their rules
+        #: Parts of the schema, and values that keep their rules.
+        self._content: Bounded[tuple[int, bytes], None] = Bounded(_MOST_REMEMBERED)
 
     @property
     def exist(self) -> bool:
@@ -85,12 +87,7 @@ class Rules:
         before = len(errors)
         self._ask(value, schema, path, old, errors, is_root=is_root)
         if key is not None and len(errors) == before:
-            self._remember(key)
-
-    def _remember(self, key: tuple[int, bytes]) -> None:
-        if len(self._content) >= _MOST_REMEMBERED:
-            del self._content[next(iter(self._content))]
-        self._content[key] = None
+            self._content[key] = None
 
     def _ask(self, value: Any, schema: Schema, path: str, old: Any, errors: list[FieldError], *, is_root: bool) -> None:
         rules = schema.get("x-kubernetes-validations")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -48,6 +47,7 @@ from isvc.serving.thirdparty import (
 )
 from isvc.serving.workload.scalers import INDEX, find_away
 from isvc.toolkit.cache import OWNER, Reader
+from isvc.wire.bounded import Bounded
 
 POD_INDEX: Final = "llm service"
 OPTIONAL: Final = (
@@ -70,7 +70,7 @@ class Observer:
         self._reader, self._environment = reader, environment
         self._system_namespace = environment.system_namespace
         self._configuration = Configuration(reader, environment.system_namespace)
-        self._merges: OrderedDict[Key, tuple[object, Merged]] = OrderedDict()
+        self._merges: Bounded[Key, tuple[object, Merged]] = Bounded(_MERGES_KEPT)
         self._checked: WeakSet[Merged] = WeakSet()
 
     def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
@@ -170,8 +170,6 @@ class Observer:
         set_llm_defaults(spec)  # it may have been stored past the webhook
         merged = combine({**raw, "spec": spec}, settings, sources)
         self._merges[key] = self._ingredients(raw, settings, merged, sources), merged
-        if len(self._merges) > _MERGES_KEPT:
-            self._merges.popitem(last=False)
         return merged
 
     def _ingredients(self, raw: Object, settings: Settings, merged: Merged, sources: Sources) -> object:

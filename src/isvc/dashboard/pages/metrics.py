@@ -25,6 +25,7 @@ from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of
 from isvc.kube.resource import PODS, Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.failure import ClusterError
+from isvc.wire.bounded import Bounded
 
 EVERY: Final = 5.0  # seconds between two scrapes
 MOST_SAMPLES: Final = 120
@@ -38,7 +39,7 @@ _PATH: Final = re.compile(r"/[\w./-]*")
 class MetricsPages:
     def __init__(self, views: Views) -> None:
         self._views = views
-        self._samples: dict[tuple[int, str], deque[Sample]] = {}  # of a view and a service, the last looked at last
+        self._samples: Bounded[tuple[int, str], deque[Sample]] = Bounded(MOST_SERVICES)  # of a view and a service
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get(SERVICE + "/metrics", self._metrics), web.get(SERVICE + "/metrics/live", self._live)]
@@ -72,10 +73,7 @@ class MetricsPages:
     async def _latest_samples(self, view: ClusterView, service: Object) -> list[Sample]:
         """Returns the samples so far, with one of now unless somebody else has just taken it."""
         key = (id(view), uid_of(service))
-        samples = self._samples.pop(key, None) or deque(maxlen=MOST_SAMPLES)
-        self._samples[key] = samples
-        if len(self._samples) > MOST_SERVICES:
-            del self._samples[next(iter(self._samples))]
+        samples = self._samples[key] = self._samples.get(key) or deque(maxlen=MOST_SAMPLES)
         if not samples or view.clock.monotonic() - samples[-1].time > EVERY - 1:
             samples.append(await _take_sample(view, service))
         return list(samples)

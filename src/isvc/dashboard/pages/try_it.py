@@ -31,6 +31,7 @@ from isvc.kube.objects import Object, dig, uid_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
 from isvc.toolkit.clock import Clock, SystemClock
+from isvc.wire.bounded import Bounded
 
 WITHIN: Final = 120.0  # seconds to wait for an answer
 MOST_PREPARED: Final = 100
@@ -67,8 +68,8 @@ class TryPages:
     def __init__(self, views: Views, clock: Clock | None = None) -> None:
         self._views = views
         self._clock = clock or SystemClock()
-        self._prepared: dict[str, Prepared] = {}
-        self._worked: WeakKeyDictionary[ClusterView, dict[str, dict[str, Any]]] = WeakKeyDictionary()
+        self._prepared: Bounded[str, Prepared] = Bounded(MOST_PREPARED)
+        self._worked: WeakKeyDictionary[ClusterView, Bounded[str, dict[str, Any]]] = WeakKeyDictionary()
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -103,8 +104,8 @@ class TryPages:
 
     async def _first_request(self, view: ClusterView, resource: Resource, service: Object) -> dict[str, Any]:
         """Returns the last request that worked, or one that fits what the model says of its inputs, or a sample."""
-        if (worked := self._worked.get(view, {}).get(uid_of(service))) is not None:
-            return worked
+        if (worked := self._worked.get(view)) is not None and uid_of(service) in worked:
+            return worked[uid_of(service)]
         sample = sample_request(resource, service)
         if sample is CHAT or not is_ready(service):
             return sample
@@ -113,11 +114,7 @@ class TryPages:
 
     def _remember(self, view: ClusterView, service: Object, body: dict[str, Any]) -> None:
         """Keeps what worked, for those who see the same of the cluster."""
-        worked = self._worked.setdefault(view, {})
-        worked.pop(uid_of(service), None)
-        worked[uid_of(service)] = body
-        if len(worked) > MOST_PREPARED:
-            del worked[next(iter(worked))]
+        self._worked.setdefault(view, Bounded(MOST_PREPARED))[uid_of(service)] = body
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         prepared = self._prepared.pop(request.match_info["number"], None)
@@ -128,8 +125,6 @@ class TryPages:
     def _prepare(self, prepared: Prepared) -> str:
         number = secrets.token_urlsafe(12)
         self._prepared[number] = prepared
-        if len(self._prepared) > MOST_PREPARED:
-            del self._prepared[next(iter(self._prepared))]
         return number
 
     async def _answer(self, prepared: Prepared, view: ClusterView) -> Answer:

@@ -24,6 +24,7 @@ from isvc.kube.owners import controller_of, controller_ref
 from isvc.kube.resource import PODS, REPLICA_SETS, Resource
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock, SystemClock
+from isvc.wire.bounded import Expiring
 
 MOST_REMEMBERED: Final = 1000
 _COMPARED_OF_CONTAINERS = ("image", "command", "args", "env")
@@ -39,8 +40,9 @@ class DryRuns:
 
     def __init__(self, client: Client, clock: Clock | None = None, remember: float = 0.0) -> None:
         self.field_manager = client.field_manager
-        self._client, self._clock, self._remember = client, clock or SystemClock(), remember
-        self._made: dict[bytes, tuple[float, Object]] = {}  # until when, by the digest of the question
+        self._client, self._remember = client, remember
+        #: By the digest of the question.
+        self._made: Expiring[bytes, Object] = Expiring(MOST_REMEMBERED, (clock or SystemClock()).monotonic)
 
     async def create(self, resource: Resource, obj: Object) -> Object:
         return await self._ask(b"create", resource, obj, self._client.create)
@@ -50,13 +52,11 @@ class DryRuns:
 
     async def _ask(self, verb: bytes, resource: Resource, obj: Object, ask: Callable[..., Awaitable[Object]]) -> Object:
         key = hashlib.sha256(b"\0".join((verb, str(resource).encode(), orjson.dumps(obj)))).digest()
-        until, made = self._made.pop(key, (0.0, None))
-        if made is None or until < self._clock.monotonic():
-            made, until = await ask(resource, obj, dry_run=True), self._clock.monotonic() + self._remember
+        if key in self._made:
+            return self._made[key]
+        made = await ask(resource, obj, dry_run=True)
         if self._remember:
-            self._made[key] = until, made
-        if len(self._made) > MOST_REMEMBERED:
-            del self._made[next(iter(self._made))]
+            self._made.keep(key, made, self._remember)
         return made
 
 

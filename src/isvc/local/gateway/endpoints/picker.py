@@ -17,6 +17,7 @@ from typing import Final
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.endpoints.pools import Member
 from isvc.local.gateway.endpoints.prefixes import SeenPrefixes, blocks
+from isvc.wire.bounded import Bounded
 
 _QUEUE_WEIGHT: Final = 2.0
 _CACHE_WEIGHT: Final = 2.0
@@ -66,7 +67,7 @@ class Picker:
         """`running` tells how many requests of ours an endpoint is answering, later than its metrics do."""
         self._fetch = fetch
         self._running = running
-        self._known: dict[str, _Known] = {}
+        self._known: Bounded[str, _Known] = Bounded(_MEMBERS)
 
     async def order(self, members: Sequence[Member], body: bytes) -> list[Member]:
         """All members, the best first; the others are for when it does not accept connections."""
@@ -93,10 +94,7 @@ class Picker:
         return ranked
 
     def _recall(self, member: Member) -> _Known:
-        known = self._known.pop(member.uid, None) or _Known()
-        self._known[member.uid] = known
-        while len(self._known) > _MEMBERS:
-            del self._known[next(iter(self._known))]
+        known = self._known[member.uid] = self._known.get(member.uid) or _Known()
         return known
 
     def _load(self, member: Member, known: _Known) -> float:

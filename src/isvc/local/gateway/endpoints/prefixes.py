@@ -5,10 +5,11 @@ A prompt is cut into blocks; the hash of a block includes those before it, so th
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 import orjson
+
+from isvc.wire.bounded import Bounded
 
 _BLOCK = 64  # characters
 _BLOCKS = 256  # of a prompt that count
@@ -38,7 +39,7 @@ class SeenPrefixes:
     """The blocks that one member has seen, the latest last."""
 
     def __init__(self) -> None:
-        self._blocks: OrderedDict[int, None] = OrderedDict()
+        self._blocks: Bounded[int, None] = Bounded(_REMEMBERED)
 
     def share(self, prompt: Sequence[int]) -> float:
         """How much of the beginning of a prompt was seen: 0 for nothing, 1 for all of it."""
@@ -50,6 +51,3 @@ class SeenPrefixes:
     def add(self, prompt: Sequence[int]) -> None:
         for block in prompt:
             self._blocks[block] = None
-            self._blocks.move_to_end(block)
-        while len(self._blocks) > _REMEMBERED:
-            self._blocks.popitem(last=False)
