@@ -33,6 +33,11 @@ def condition_of(obj: Object, kind: str) -> Object:
     return find(conditions_of(obj), kind) or {}
 
 
+def is_condition_true(obj: Object, kind: str) -> bool:
+    """Returns whether an object says that the condition of one type is true."""
+    return is_true(conditions_of(obj), kind)
+
+
 def find(conditions: Iterable[Object], kind: str) -> Object | None:
     return next((condition for condition in conditions if condition.get("type") == kind), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from isvc.kube.conditions import TRUE, condition_of
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Object, labels_of, name_of
 from isvc.kube.selectors import Requirement, SelectorError
 
@@ -18,7 +18,7 @@ def selects(selector: Object, node: Object) -> bool:
 
 
 def is_node_ready(node: Object) -> bool:
-    return condition_of(node, "Ready").get("status") == TRUE
+    return is_condition_true(node, "Ready")
 
 
 def _is_true_of(term: Object, node: Object) -> bool:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from isvc.apiserver.objects.metadata import now
-from isvc.kube.conditions import find, is_true
-from isvc.kube.objects import Object, annotations_of, dig
+from isvc.kube.conditions import find, is_condition_true
+from isvc.kube.objects import Object, annotations_of
 
 APPROVAL = "api-approved.kubernetes.io"
 
@@ -26,7 +26,7 @@ class Taken(NamedTuple):
 
 
 def is_established(crd: Object) -> bool:
-    return is_true(dig(crd, "status", "conditions") or (), "Established")
+    return is_condition_true(crd, "Established")
 
 
 def next_status(crd: Object, before: Object, taken: Taken) -> Object:

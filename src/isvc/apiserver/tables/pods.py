@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isvc.apiserver.tables.columns import AGE, NAME, NONE, Column, at, since, wide
-from isvc.kube.conditions import conditions_of, is_true
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Object, dig
 
 
@@ -45,13 +45,13 @@ def _main(pod: Object, word: str) -> str:
     if word != "Completed":
         return word
     serves = any(each.get("ready") for each in _statuses(pod))
-    if serves and is_true(conditions_of(pod), "Ready"):
+    if serves and is_condition_true(pod, "Ready"):
         return "Running"
     return failure or ("NotReady" if serves else word)
 
 
 def _initialization_reason(pod: Object) -> str:
-    if is_true(conditions_of(pod), "Initialized"):
+    if is_condition_true(pod, "Initialized"):
         return ""
     containers = dig(pod, "spec", "initContainers") or ()
     for index, each in enumerate(dig(pod, "status", "initContainerStatuses") or ()):

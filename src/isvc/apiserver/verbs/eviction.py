@@ -7,7 +7,7 @@ from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import body, delete, read, update
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.conditions import is_true
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.errors import BadRequest, InternalError, TooManyRequests
 from isvc.kube.objects import Object, dig, labels_of, name_of
 from isvc.kube.selectors import LabelSelector
@@ -40,7 +40,7 @@ async def _spend(api: Api, call: Call, pod: Object) -> None:
         raise InternalError(words)
     budget = budgets[0].parse()
     status = budget.get("status") or {}
-    if not is_true(dig(pod, "status", "conditions") or (), "Ready") and _may_go_unready(budget):
+    if not is_condition_true(pod, "Ready") and _may_go_unready(budget):
         return
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _refusal(f"The disruption budget {name_of(budget)} is still being processed by the server.", 10)

@@ -141,8 +141,8 @@ def with_knative(before: Object, service: Object | None, now: str) -> Object:
 
 def with_deployment(before: Object, deployment: Object | None, url: str, now: str) -> Object:
     """Ready while the Deployment is available; as long as it says nothing, so does the graph."""
-    available = conditions.find(dig(deployment or {}, "status", "conditions") or [], "Available")
-    if available is None:
+    available = conditions.condition_of(deployment or {}, "Available")
+    if not available:
         return _no_longer_waiting(before)
     if available.get("status") == conditions.TRUE:
         ready: Object = {"type": READY, "status": conditions.TRUE}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.kube.conditions import TRUE, condition_of
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Key, Object, dig, uid_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import DEPLOYMENTS, Resource
@@ -42,7 +42,7 @@ def _reported(reader: Reader, service: str) -> Iterator[bool]:
 
     for resource in (DEPLOYMENTS, LEADER_WORKER_SETS):
         for workload in children(resource):
-            yield condition_of(workload, "Available").get("status") == TRUE
+            yield is_condition_true(workload, "Available")
     for route in children(HTTP_ROUTES):
         yield bool(dig(route, "status", "parents"))
     pools = [*children(INFERENCE_POOLS), *children(INFERENCE_POOLS_V1ALPHA2)]

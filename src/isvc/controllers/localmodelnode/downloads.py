@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.controllers.localmodelnode.disk import MODELS, incoming_path
-from isvc.kube.conditions import condition_of, conditions_of, is_true
+from isvc.kube.conditions import condition_of, is_condition_true
 from isvc.kube.durations import between
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of
 from isvc.kube.owners import controller_of
@@ -33,11 +33,11 @@ class Download:
 
     @property
     def succeeded(self) -> bool:
-        return is_true(conditions_of(self.job), "Complete")
+        return is_condition_true(self.job, "Complete")
 
     @property
     def failed(self) -> bool:
-        return is_true(conditions_of(self.job), "Failed")
+        return is_condition_true(self.job, "Failed")
 
     @property
     def is_under_way(self) -> bool:

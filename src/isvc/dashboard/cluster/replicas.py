@@ -17,7 +17,7 @@ from isvc.insight.diagnosis.pods import SERVICE_LABELS, pods_of
 from isvc.insight.diagnosis.snapshot import SERVICE_OF_POD
 from isvc.insight.operations import kinds
 from isvc.insight.operations.edits import canary_share
-from isvc.kube.conditions import TRUE, condition_of
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import DEPLOYMENTS, PODS
@@ -86,7 +86,7 @@ def pods_of_service(cache: Cache, service: Object) -> list[Object]:
 
 
 def is_pod_ready(pod: Object) -> bool:
-    return condition_of(pod, "Ready").get("status") == TRUE
+    return is_condition_true(pod, "Ready")
 
 
 def services_of_pod(pod: Object) -> list[Place]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from isvc.kube.conditions import FALSE, TRUE, condition_of
+from isvc.kube.conditions import FALSE, condition_of, is_condition_true
 from isvc.kube.objects import Object, dig
 from isvc.serving import http_routes
 
@@ -49,7 +49,7 @@ def health(obj: Object) -> Health:
 
 def _of_pod(pod: Object) -> Health:
     phase = dig(pod, "status", "phase")
-    if phase == "Succeeded" or condition_of(pod, "Ready").get("status") == TRUE:
+    if phase == "Succeeded" or is_condition_true(pod, "Ready"):
         return Health.READY
     statuses = [
         each for field in ("initContainerStatuses", "containerStatuses") for each in dig(pod, "status", field) or ()
@@ -66,7 +66,7 @@ def _of_workload(workload: Object) -> Health:
     there = status.get("availableReplicas", status.get("readyReplicas", 0))
     if there >= (1 if wanted is None else wanted):
         return Health.READY
-    failed = condition_of(workload, "ReplicaFailure").get("status") == TRUE
+    failed = is_condition_true(workload, "ReplicaFailure")
     return Health.BROKEN if failed or condition_of(workload, "Progressing").get("status") == FALSE else Health.WAITING
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level, Place
-from isvc.kube.conditions import TRUE, condition_of
+from isvc.kube.conditions import TRUE, condition_of, is_condition_true
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 
 STORAGE_INITIALIZER = "storage-initializer"
@@ -110,11 +110,7 @@ def configuration(evidence: Evidence) -> Iterator[Finding]:
             )
     refused = {name_of(each.pod) for each in containers(evidence) if each.waiting.get("reason") in _NO_CONFIG}
     for pod in evidence.pods:
-        if (
-            condition_of(pod, "Ready").get("status") == TRUE
-            or any(map(bool, _last_runs(pod)))
-            or name_of(pod) in refused
-        ):
+        if is_condition_true(pod, "Ready") or any(map(bool, _last_runs(pod))) or name_of(pod) in refused:
             continue
         for event in evidence.events_of(pod):
             if event.get("reason") in ("FailedMount", "FailedAttachVolume") and not _is_about_disk(event):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from isvc.kube.conditions import conditions_of, find, is_true
+from isvc.kube.conditions import conditions_of, find, is_condition_true
 from isvc.kube.objects import Object, dig, is_being_deleted
 from isvc.kube.readiness import READY
 from isvc.toolkit.clock import parse_timestamp
@@ -36,7 +36,7 @@ def ready_condition(pod: Object) -> Object | None:
 
 
 def is_ready(pod: Object) -> bool:
-    return is_true(conditions_of(pod), READY)
+    return is_condition_true(pod, READY)
 
 
 def seconds_until_available(pod: Object, owner: Object, now: datetime) -> float | None:

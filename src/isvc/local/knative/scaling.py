@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from isvc.kube.conditions import conditions_of, is_true
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from isvc.local.controllers.rollout import replicas_of
@@ -79,7 +79,7 @@ class RevisionScalers:
             now,
             Pods(replicas, dig(deployment, "status", "readyReplicas") or 0),
             reachable=is_reachable(cache, revision),
-            initialized=is_true(conditions_of(revision), "Ready"),
+            initialized=is_condition_true(revision, "Ready"),
         )
         if wanted != replicas:
             await self._context.patch(DEPLOYMENTS, deployment, {"spec": {"replicas": wanted}})

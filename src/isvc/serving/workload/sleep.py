@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from isvc.kube.conditions import FALSE, TRUE, condition_of, conditions_of, is_true
+from isvc.kube.conditions import FALSE, TRUE, condition_of, is_condition_true
 from isvc.kube.durations import between
 from isvc.kube.objects import Object, dig
 from isvc.kube.readiness import readiness
@@ -44,10 +44,10 @@ def sleep(workload: Object, before: str, now: str) -> Readiness | None:
     """
     if dig(workload, "spec", "replicas") == 0:
         return ASLEEP
-    if is_true(conditions_of(workload), REPLICA_FAILURE):
+    if is_condition_true(workload, REPLICA_FAILURE):
         return None
     if _has_pods(workload):
-        is_missed = not is_true(conditions_of(workload), AVAILABLE)
+        is_missed = not is_condition_true(workload, AVAILABLE)
         return SCALING_UP if is_missed and not _is_rolling_out(workload) else None
     return WAKING if before in (ASLEEP.reason, WAKING.reason) and not _is_overdue(workload, now) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
-from isvc.kube.conditions import conditions_of, is_true
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Object, dig, labels_of, name_of
 from isvc.serving.containers import MODEL_SERVER
 
@@ -82,7 +82,7 @@ def _enter(edit: StatusEdit, state: str, failure: Object | None = None) -> None:
 
 
 def _is_ready(pod: Object) -> bool:
-    return dig(pod, "status", "phase") == "Running" and is_true(conditions_of(pod), "Ready")
+    return dig(pod, "status", "phase") == "Running" and is_condition_true(pod, "Ready")
 
 
 def _status_of(pod: Object, field: str, container: str) -> Object:

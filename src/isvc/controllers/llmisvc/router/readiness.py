@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isvc.kube.conditions import find
+from isvc.kube.conditions import find, is_condition_true
 from isvc.kube.objects import Object, dig, generation_of, name_of, namespace_of
 from isvc.serving.thirdparty import GATEWAYS
 
@@ -21,8 +21,7 @@ _UNREPORTED = {
 
 
 def is_gateway_programmed(gateway: Object) -> bool:
-    condition = find(dig(gateway, "status", "conditions") or (), "Programmed")
-    return condition is not None and condition.get("status") == "True"
+    return is_condition_true(gateway, "Programmed")
 
 
 def is_current(condition: Object, obj: Object) -> bool:

@@ -13,7 +13,7 @@ from isvc.controllers.llmisvc.status.conditions import (
 )
 from isvc.controllers.llmisvc.status.edit import StatusEdit
 from isvc.engine.plan import Stop
-from isvc.kube.conditions import find
+from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving.llm import names
@@ -59,12 +59,11 @@ def _readiness(deployment: Object) -> tuple[str, ...]:
     """One pod that answers is enough: others only stand by."""
     if dig(deployment, "status", "availableReplicas"):
         return ("True",)
-    conditions = dig(deployment, "status", "conditions") or ()
-    progressing = find(conditions, "Progressing") or {}
+    progressing = condition_of(deployment, "Progressing")
     if progressing.get("status") == "False" and progressing.get("reason") == "ProgressDeadlineExceeded":
         return "False", progressing["reason"], progressing.get("message", "")
-    available = find(conditions, "Available")
-    if available is None:
+    available = condition_of(deployment, "Available")
+    if not available:
         return "False", "Progressing", "Deployment rollout in progress"
     if available.get("status") == "True":
         return ("True",)

@@ -99,9 +99,9 @@ def seconds_left(deployment: Object, progressing: Object, now: datetime) -> floa
 
 def _failures(replica_sets: Sequence[Object]) -> list[Object]:
     for item in replica_sets:
-        for condition in dig(item, "status", "conditions") or []:
-            if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-                return [_condition("ReplicaFailure", True, condition.get("reason", ""), condition.get("message", ""))]
+        failure = condition_of(item, "ReplicaFailure")
+        if failure.get("status") == "True":
+            return [_condition("ReplicaFailure", True, failure.get("reason", ""), failure.get("message", ""))]
     return []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from isvc.kube.conditions import is_true
+from isvc.kube.conditions import is_condition_true, is_true
 from isvc.kube.errors import AlreadyExists, ApiError
 from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
@@ -125,7 +125,7 @@ def cron_job_status(cron_job: Object, jobs: Sequence[Object], scheduled: str | N
         status["active"] = [_reference(job) for job in active]
     if scheduled:
         status["lastScheduleTime"] = scheduled
-    successes = [finished_at(job) for job in jobs if is_true(dig(job, "status", "conditions") or (), COMPLETE)]
+    successes = [finished_at(job) for job in jobs if is_condition_true(job, COMPLETE)]
     times = [timestamp(moment) for moment in successes if moment is not None]
     if last := max([*times, dig(cron_job, "status", "lastSuccessfulTime") or ""]):
         status["lastSuccessfulTime"] = last

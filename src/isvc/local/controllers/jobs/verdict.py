@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from isvc.kube.conditions import TRUE, find, is_true
+from isvc.kube.conditions import TRUE, condition_of, is_condition_true
 from isvc.kube.objects import Object, dig
 from isvc.local.controllers.jobs import failure_policy
 from isvc.local.controllers.jobs.tally import Tally, has_failed
@@ -37,14 +37,13 @@ class Verdict:
 
 
 def is_finished(job: Object) -> bool:
-    conditions = dig(job, "status", "conditions") or ()
-    return is_true(conditions, COMPLETE) or is_true(conditions, FAILED)
+    return is_condition_true(job, COMPLETE) or is_condition_true(job, FAILED)
 
 
 def finished_at(job: Object) -> datetime | None:
     for kind in (COMPLETE, FAILED):
-        condition = find(dig(job, "status", "conditions") or (), kind)
-        if condition and condition.get("status") == TRUE:
+        condition = condition_of(job, kind)
+        if condition.get("status") == TRUE:
             return parse_timestamp(condition["lastTransitionTime"])
     return None
 
@@ -52,8 +51,8 @@ def finished_at(job: Object) -> datetime | None:
 def verdict(job: Object, pods: Sequence[Object], counts: Tally, now: datetime) -> Verdict | None:
     """Decides whether a Job is over, and why; what was decided before stands."""
     for kind, interim in _INTERIM.items():
-        before = find(dig(job, "status", "conditions") or (), interim)
-        if before and before.get("status") == TRUE:
+        before = condition_of(job, interim)
+        if before.get("status") == TRUE:
             return Verdict(kind, before.get("reason", ""), before.get("message", ""))
     return _failure(job, pods, counts, now) or _success(job, pods, counts)
 

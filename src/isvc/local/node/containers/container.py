@@ -50,7 +50,7 @@ class Container:
         self.name: str = spec["name"]
         self.state = state
         self.log: Log | None = None
-        self._context = context
+        self._context, self._node = context, context.node
         self._folder: Path = context.folder / "containers" / self.name
         self._process: Process | None = None
         self._plan: Launch | None = None
@@ -74,7 +74,7 @@ class Container:
         self._health = program.health
         failures = attempts = 0
         while not self._stopping:
-            began = self._context.clock.monotonic()
+            began = self._node.clock.monotonic()
             try:
                 ended = await self._once(program)
             except NotYet as error:
@@ -84,7 +84,7 @@ class Container:
             attempts = 0
             if self._stopping or policy == "Never" or (policy == "OnFailure" and ended.code == 0):
                 return
-            if self._context.clock.monotonic() - began > _FORGIVEN_AFTER:
+            if self._node.clock.monotonic() - began > _FORGIVEN_AFTER:
                 failures = 0
             await self._back_off(_BACK_OFF[min(failures, len(_BACK_OFF) - 1)])
             failures += 1
@@ -93,7 +93,7 @@ class Container:
     async def stop(self, grace: float) -> None:
         """Asks the process to end, and makes it after `grace` seconds; the pod's preStop hook comes first."""
         self._stopping = True
-        clock = self._context.clock
+        clock = self._node.clock
         began = clock.monotonic()
         await self._pre_stop(grace)
         await self._end_process(max(0.0, grace - (clock.monotonic() - began)))
@@ -125,7 +125,7 @@ class Container:
         plan = self.running_plan()
         translated = rename_in_tar(words, plan.translation.words(words))
         command = execution.Command(translated, plan.env, plan.folder, plan.policy, tty)
-        return await execution.run(command, streams, self._context.reaper, self._ended)
+        return await execution.run(command, streams, self._node.reaper, self._ended)
 
     async def attach(self, streams: Streams) -> None:
         """Passes on what the process writes, until its end, and what the client sends to it. Raises NotRunning."""
@@ -166,7 +166,7 @@ class Container:
 
     async def _program(self) -> Program:
         """Returns the local program of its image, for which it waits."""
-        image, images = self.spec.get("image", ""), self._context.images
+        image, images = self.spec.get("image", ""), self._node.images
         reported = ""
         while True:
             try:
@@ -180,7 +180,7 @@ class Container:
                 self.state.wait("ErrImageNeverPull", message)
                 self._context.event("Warning", "ErrImageNeverPull", message)
                 self._context.touch()
-            await self._context.clock.sleep(_TABLE_PERIOD)
+            await self._node.clock.sleep(_TABLE_PERIOD)
 
     async def _once(self, program: Program) -> Exit:
         termination_log = self._folder / "termination-log"
@@ -190,15 +190,14 @@ class Container:
             log = self.log = Log(self.log_path(self.state.restarts))
             termination_log.write_bytes(b"")
             plan = launch(self.spec, program, self._context, termination_log)
-            context = self._context
             starting = Process.start(
                 plan.command,
                 plan.env,
                 plan.folder,
                 log,
-                context.reaper,
+                self._node.reaper,
                 plan.policy,
-                context.warm.fork,
+                self._node.warm.fork,
                 stdin=bool(self.spec.get("stdin")),
                 tty=bool(self.spec.get("tty")),
             )
@@ -255,16 +254,16 @@ class Container:
         self.state.wait("CrashLoopBackOff", f"back-off {seconds}s restarting failed container={self.name} pod={pod}")
         self._context.event("Warning", "BackOff", f"Back-off restarting failed container {self.name} in pod {pod}")
         self._context.touch()
-        await self._context.clock.sleep(seconds)
+        await self._node.clock.sleep(seconds)
 
     async def _wait(self, why: NotYet, seconds: int) -> None:
         self.state.wait(why.reason, str(why))
         self._context.event("Warning", "Failed", f"Error: container {self.name} cannot be started: {why}")
         self._context.touch()
-        await self._context.clock.sleep(seconds)
+        await self._node.clock.sleep(seconds)
 
     def _now(self) -> str:
-        return timestamp(self._context.clock.now())
+        return timestamp(self._node.clock.now())
 
     # -- while it runs ------------------------------------------------------------------------------------------------
 
@@ -276,7 +275,7 @@ class Container:
 
     def _asker(self, plan: Launch) -> probes.Asker:
         def run_words(words: list[str]) -> Awaitable[tuple[int, str]]:
-            return run_beside(plan.translation.words(words), plan.env, plan.folder, self._context.reaper, plan.policy)
+            return run_beside(plan.translation.words(words), plan.env, plan.folder, self._node.reaper, plan.policy)
 
         return probes.Asker(self.spec, plan.translation.ports, run_words)
 

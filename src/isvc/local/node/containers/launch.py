@@ -26,6 +26,18 @@ from isvc.serving.annotations import PULLER
 from isvc.toolkit.clock import Clock
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerServices:
+    """What a container needs of its node."""
+
+    images: ImageTable
+    reaper: Reaper
+    warm: WarmServers
+    clock: Clock
+    env: Mapping[str, str]  # the node's own additions
+    sandbox: Sandbox | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PodContext:
     """What every container of a pod shares."""
@@ -35,12 +47,7 @@ class PodContext:
     volumes: Mapping[str, Path]
     sources: Sources
     ports: Mapping[int, int]
-    images: ImageTable
-    reaper: Reaper
-    warm: WarmServers
-    clock: Clock
-    env: Mapping[str, str]  # the node's own additions
-    sandbox: Sandbox | None
+    node: ContainerServices
     touch: Callable[[], None]  # the pod's status may have changed
     event: Callable[[str, str, str], None]  # type, reason, message
 
@@ -59,12 +66,12 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     message_path = spec.get("terminationMessagePath") or "/dev/termination-log"
     folders = mounts(spec, context.volumes, given)
     translation = Translation(context.ports, {message_path: str(termination_log), **folders})
-    env = inherited_variables(os.environ) | dict(context.env) | _conveniences(spec, context, translation)
+    env = inherited_variables(os.environ) | dict(context.node.env) | _conveniences(spec, context, translation)
     if account := folders.get(ACCOUNT_PATH):
         kubeconfig = termination_log.with_name("kubeconfig")
-        write_kubeconfig(kubeconfig, Path(account), context.env, namespace_of(context.pod))
+        write_kubeconfig(kubeconfig, Path(account), context.node.env, namespace_of(context.pod))
         env["KUBECONFIG"] = str(kubeconfig)
-    own_folders = private_folders(context.folder) if context.sandbox else {}
+    own_folders = private_folders(context.folder) if context.node.sandbox else {}
     for variable, path in own_folders.items():
         path.mkdir(mode=0o700, exist_ok=True)
         env[variable] = str(path)
@@ -90,8 +97,8 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     working_dir = translation.paths(spec.get("workingDir") or "") or program.working_dir
     folder = Path(working_dir) if working_dir else own_folders.get("HOME", context.folder)
     policy = None
-    if context.sandbox is not None:
-        policy = context.sandbox.policy(
+    if context.node.sandbox is not None:
+        policy = context.node.sandbox.policy(
             context.pod,
             spec,
             program,

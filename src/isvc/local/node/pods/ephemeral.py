@@ -56,7 +56,7 @@ class EphemeralContainers:
         started = []
         for spec, state in self._take():
             try:
-                context.images.get(state.image)
+                context.node.images.get(state.image)
             except (UnknownImage, ImageTableError, OSError) as error:
                 self._end(state, str(error))
             else:

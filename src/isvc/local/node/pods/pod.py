@@ -226,19 +226,13 @@ class PodWorker:
             await self._node.clock.sleep(pause)
             pause = min(pause * 2, _RETRY)
         self._renew_tokens(files)
-        node = self._node
         return PodContext(
             pod={**self.pod, "status": {"podIP": "127.0.0.1", "hostIP": "127.0.0.1", **(self.pod.get("status") or {})}},
             folder=self.folder,
             volumes=mounted,
             sources=files.as_text(),
             ports=self.local_ports,
-            images=node.images,
-            reaper=node.reaper,
-            warm=node.warm,
-            clock=node.clock,
-            env=node.env,
-            sandbox=node.sandbox,
+            node=self._node,
             touch=self._touch,
             event=self._event,
         )
@@ -246,7 +240,7 @@ class PodWorker:
     async def _run_init(self, context: PodContext, policy: str) -> bool:
         """Runs init containers one after the other; a sidecar keeps running. Returns False if one failed for good."""
         specs = dig(self.pod, "spec", "initContainers") or []
-        await context.warm.prepare_for(self.pod, context.images)
+        await context.node.warm.prepare_for(self.pod, context.node.images)
         for spec, state in zip(specs, self._init_states, strict=True):
             container = Container(spec, state, context)
             self.containers.append(container)

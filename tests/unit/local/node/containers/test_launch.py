@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from isvc.local.node.containers.launch import PodContext, launch
+from isvc.local.node.containers.launch import ContainerServices, PodContext, launch
 from isvc.local.node.environment import Sources
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.images import BUILT_IN, ImageTable, Program
@@ -16,18 +16,20 @@ from isvc.toolkit.clock import SystemClock
 
 
 def launched(tmp_path, spec, program=Program()):  # noqa: B008 - frozen
+    node = ContainerServices(
+        images=ImageTable(tmp_path / "images.yaml"),
+        reaper=Reaper(tmp_path / "reaper"),
+        warm=WarmServers(Reaper(tmp_path / "reaper")),
+        clock=SystemClock(),
+        env={},
+    )
     context = PodContext(
         pod={"metadata": {"name": "p"}, "spec": {}},
         folder=tmp_path,
         volumes={"models": tmp_path / "models"},
         sources=Sources(),
         ports={8080: 20001},
-        images=ImageTable(tmp_path / "images.yaml"),
-        reaper=Reaper(tmp_path / "reaper"),
-        warm=WarmServers(Reaper(tmp_path / "reaper")),
-        clock=SystemClock(),
-        env={},
-        sandbox=None,
+        node=node,
         touch=lambda: None,
         event=lambda kind, reason, message: None,
     )
