@@ -15,8 +15,7 @@ from typing import Final
 
 from isvc.kube.objects import Key, Object, dig
 from isvc.local.gateway.backends import service_cluster
-from isvc.local.gateway.endpoints.endpoint import Endpoint
-from isvc.local.gateway.endpoints.running import Running
+from isvc.local.gateway.endpoints.endpoint import Endpoint, Running
 from isvc.local.gateway.gateway import Gateway
 from isvc.local.gateway.processor.lines import Unavailable
 from isvc.local.gateway.routes.rules import Target

@@ -1,7 +1,10 @@
-"""Where a server listens."""
+"""Where a server listens, and how many requests it is answering."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -11,3 +14,22 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Running(Counter[Endpoint]):
+    """Counts the requests that endpoints are answering; those without any are forgotten: they are without number."""
+
+    def end(self, endpoint: Endpoint) -> None:
+        """Counts a request as answered."""
+        self[endpoint] -= 1
+        if not self[endpoint]:
+            del self[endpoint]
+
+    @contextmanager
+    def counted(self, endpoint: Endpoint) -> Iterator[None]:
+        """Counts a request for as long as the context lasts."""
+        self[endpoint] += 1
+        try:
+            yield
+        finally:
+            self.end(endpoint)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from isvc.kube.resource import PODS
 from isvc.local.gateway.endpoints import pools
-from isvc.local.gateway.endpoints.endpoint import Endpoint
+from isvc.local.gateway.endpoints.endpoint import Endpoint, Running
 from isvc.local.gateway.endpoints.picker import Picker
-from isvc.local.gateway.endpoints.running import Running
 from isvc.local.gateway.processor.lines import Unavailable
 from isvc.local.gateway.processor.messages import ProcessingRequest, ProcessingResponse, Question, echo, go_on
 from isvc.local.gateway.routes.rules import Target
