@@ -63,7 +63,7 @@ class Reconciler(Generic[O, P]):
         raw = self._get(key)
         if raw is None:
             self._forget(key)
-            return None
+            return Result(is_gone=True)
         try:
             report = await (self._end(raw) if is_being_deleted(raw) else self._converge(raw))
         except (ApiError, ClusterError):

@@ -35,11 +35,13 @@ Delay = Callable[[Key], float]
 class Result:
     """Reconcile again after so many seconds, never without letting others run before.
 
-    That happens whatever comes meanwhile, unless it `lapses` with the next reconcile, which knows better.
+    That happens whatever comes meanwhile, unless it `lapses` with the next reconcile, which knows better, or one finds
+    that the object `is_gone`.
     """
 
     requeue_after: float | None = None
     lapses: bool = False
+    is_gone: bool = False
 
 
 Reconcile = Callable[[Key], Awaitable[Result | None]]
@@ -231,9 +233,9 @@ class Controller:
 
     async def _try(self, key: Key) -> tuple[str, bool]:
         """Returns what became of a reconcile, and whether it crashed."""
-        crashed, result = False, None
+        crashed = False
         try:
-            result = await self.reconcile(key)
+            result = await self.reconcile(key) or Result()
         except NotLeader as error:
             log.warning("%s %s: %s", self.name, key, error)
             outcome = "error"
@@ -246,7 +248,9 @@ class Controller:
         else:
             self.queue.forget(key)
             outcome = "success"
-            if result is not None and result.requeue_after is not None:
+            if result.is_gone:
+                self.queue.forget_delays(key)
+            elif result.requeue_after is not None:
                 self.queue.add_after(key, max(result.requeue_after, FIRST_BACKOFF), lapses=result.lapses)
                 outcome = "requeue_after"
         return outcome, crashed

@@ -106,6 +106,17 @@ class Queue(Generic[K]):
         """Resets the backoff of a key that went well: the next failure starts from the shortest one."""
         self._failures.pop(key, None)
 
+    def forget_delays(self, key: K) -> None:
+        """Forgets when the key was to come again: its object is gone, and a delay may last for years.
+
+        What lapses stays: it came while the key was being worked.
+        """
+        self._due.pop(key, None)
+        if len(self._later) > 2 * (len(self._due) + len(self._lapsing)):
+            waiting = (self._due, self._lapsing)
+            self._later = [entry for entry in self._later if any(each.get(entry[2]) == entry[0] for each in waiting)]
+            heapq.heapify(self._later)
+
     def failures(self, key: K) -> int:
         return self._failures.get(key, 0)
 

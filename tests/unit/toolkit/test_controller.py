@@ -133,6 +133,20 @@ async def test_a_reconcile_may_ask_to_be_called_again():
     assert len(attempts.keys) == 2
 
 
+async def test_an_object_that_is_gone_is_not_looked_at_again():
+    async def find_nothing(key: Key) -> Result:
+        times_left.append(len(controller.queue._due))
+        return Result(is_gone=True)
+
+    times_left: list[int] = []
+    controller = Controller("test", find_nothing, [])
+    controller.queue.add_after(Key("ns", "a"), 3600)
+    for name in "ab":  # one after the other
+        controller.queue.add(Key("ns", name))
+    await run_until_idle(controller)
+    assert times_left == [1, 0]
+
+
 async def test_a_reconcile_that_is_always_due_again_keeps_nobody_from_running():
     calls = 0
 

@@ -126,6 +126,22 @@ async def test_a_delay_that_does_not_lapse_is_kept_beside_one_that_does(queue, c
     assert len(queue) == 1
 
 
+async def test_delays_of_an_object_that_is_gone_are_forgotten(queue, clock):
+    for key in "abc":
+        queue.add_after(key, 100)
+        queue.add_after(key, 10, lapses=True)
+    for key in "ab":
+        queue.forget_delays(key)
+    pass_time(queue, clock, 10)
+    assert [await queue.take() for _ in "abc"] == [*"abc"]
+    for key in "abc":
+        queue.done(key)
+        queue.forget_delays(key)
+    pass_time(queue, clock, 100)
+    assert not len(queue)
+    assert not queue._later
+
+
 async def test_a_delay_that_lapses_does_so_beside_a_longer_one_that_does_not(queue, clock):
     queue.add_after("a", 100)
     queue.add_after("a", 10, lapses=True)
