@@ -14,7 +14,7 @@ from isvc.api.resources import (
     LOCAL_MODEL_NAMESPACE_CACHES,
     LOCAL_MODEL_NODES,
 )
-from isvc.controllers.localmodel.members import Group, Members
+from isvc.controllers.localmodel.node_groups import Group, NodeGroups
 from isvc.engine import kind as engine
 from isvc.engine.needs import Answers
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of, uid_of
@@ -73,7 +73,7 @@ class Observed(engine.Observed):
 class Observer:
     def __init__(self, reader: Reader, environment: Environment) -> None:
         self._reader = reader
-        self._members = Members(reader)
+        self._node_groups = NodeGroups(reader)
         self._configuration = Configuration(reader, environment.system_namespace)
 
     def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
@@ -84,7 +84,7 @@ class Observer:
             raw,
             spec=cache.spec,
             config=config,
-            groups={name: self._members.group(name) for name in cache.spec.node_groups},
+            groups={name: self._node_groups.get(name) for name in cache.spec.node_groups},
             lists=frozenset(found.name for found in reader.all_keys(LOCAL_MODEL_NODES)),
             entered=self.entered(raw),
             states={

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from isvc.api.localmodel import LocalModelCacheSpec, LocalModelNodeGroupSpec
-from isvc.controllers.localmodel.members import Group
+from isvc.controllers.localmodel.node_groups import Group
 from isvc.controllers.localmodel.observe import Observed
 from isvc.controllers.localmodel.status import NAMESPACES_APPEAR, fold
 from isvc.engine.outcome import Outcome, Refusal, Rejected

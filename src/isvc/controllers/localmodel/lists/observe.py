@@ -11,8 +11,8 @@ from isvc.api.localmodel import LocalModelCache, LocalModelNode
 from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES, LOCAL_MODEL_NODE_GROUPS
 from isvc.controllers.localmodel import kind as cluster
 from isvc.controllers.localmodel.entries import entry_of
-from isvc.controllers.localmodel.members import Group, Members
 from isvc.controllers.localmodel.namespace import kind as namespace
+from isvc.controllers.localmodel.node_groups import Group, NodeGroups
 from isvc.engine import kind as engine
 from isvc.engine.needs import Answers
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted, name_of
@@ -43,7 +43,7 @@ class Observer:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._members = Members(reader)
+        self._node_groups = NodeGroups(reader)
         self._editions: tuple[int, ...] = ()
         self._caches: tuple[Cached, ...] = ()
 
@@ -69,7 +69,7 @@ class Observer:
     def _entries(self, raw: Object) -> tuple[tuple[Group, Object], ...] | None:
         try:
             spec = read(LocalModelCache, raw)[1].spec
-            groups = {name: self._members.group(name) for name in spec.node_groups}
+            groups = {name: self._node_groups.get(name) for name in spec.node_groups}
         except DecodeError:
             return None
         found = [(group, entry_of(Key.of(raw), spec, name)) for name, group in groups.items() if group is not None]

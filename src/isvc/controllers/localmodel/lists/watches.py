@@ -11,7 +11,7 @@ from isvc.api.resources import (
     LOCAL_MODEL_NODES,
 )
 from isvc.controllers.localmodel.lists.kind import make_kind
-from isvc.controllers.localmodel.members import membership
+from isvc.controllers.localmodel.node_groups import membership
 from isvc.controllers.localmodel.watches import reads
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, finalizers_of, is_being_deleted

@@ -23,13 +23,13 @@ class Group:
     nodes: Mapping[str, bool]
 
 
-class Members:
+class NodeGroups:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._editions: tuple[int, ...] = ()
         self._groups: dict[str, Group | DecodeError] = {}
 
-    def group(self, name: str) -> Group | None:
+    def get(self, name: str) -> Group | None:
         """Returns a group, or None if there is none of that name; raises `DecodeError` for one that cannot be read."""
         editions = (self._reader.edition(NODES), self._reader.edition(LOCAL_MODEL_NODE_GROUPS))
         if editions != self._editions:
