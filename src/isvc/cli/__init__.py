@@ -59,7 +59,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
-        except (click.exceptions.Exit, click.ClickException, BrokenPipeError):
+        except (click.exceptions.Exit, click.UsageError, BrokenPipeError):
             raise  # click ends quietly where nobody reads the output any more
         except Exception as error:
             from isvc.cli.failures import describe_error

@@ -42,7 +42,7 @@ def command(cluster: Cluster, files: tuple[str, ...], system_namespace: str, bri
     try:
         differences = _compare(cluster, files, system_namespace)
     except Exception as error:
-        click.echo(f"Error: {_sentence(error)}", err=True)
+        print_remarks((), [_sentence(error)])
         raise click.exceptions.Exit(FAILED) from None
     if output:
         _print_values(differences, output)
@@ -72,7 +72,7 @@ def _sentence(error: Exception) -> str:
     from isvc.cli.failures import describe_error
     from isvc.insight.rendering.documents import DocumentError
 
-    said = str(error) if isinstance(error, DocumentError | click.ClickException) else describe_error(error)
+    said = str(error) if isinstance(error, DocumentError) else describe_error(error)
     if not said:
         raise error
     return said

@@ -39,10 +39,8 @@ def command(cluster: Cluster, name: str, system_namespace: str, output: str | No
         print_value([field._asdict() for field in found], output)
         return
     shown = [mask_field(field._asdict()) for field in found]
-    rows = [
-        [each["path"], _short(each["value"]), click.style(each["source"], _colour(each["source"]))] for each in shown
-    ]
-    print_table(["FIELD", "VALUE", "SOURCE"], rows)
+    rows = [[each["path"], _short(each["value"]), each["source"]] for each in shown]
+    print_table(["FIELD", "VALUE", "SOURCE"], rows, SOURCE=_colour)
 
 
 async def _fields(client: Client, name: str, namespace: str, system_namespace: str) -> list[Field]:

@@ -50,7 +50,7 @@ async def _objects(client: Client, cluster: Cluster, names: tuple[str, ...]) -> 
 def _print(objects: list[Object], *, namespaces: bool, wide: bool) -> None:
     header = [*(["NAMESPACE"] if namespaces else []), "KIND", "NAME", "READY", "REASON", "AGE", "URL"]
     rows = [_row(each, namespaces=namespaces, wide=wide) for each in objects]
-    print_table([*header, *(["MESSAGE"] if wide else [])], rows)
+    print_table([*header, *(["MESSAGE"] if wide else [])], rows, READY=_COLOURS.get)
 
 
 def _row(obj: Object, *, namespaces: bool, wide: bool) -> list[str]:
@@ -59,8 +59,7 @@ def _row(obj: Object, *, namespaces: bool, wide: bool) -> list[str]:
     from isvc.kube.readiness import readiness
 
     ready = readiness(obj)
-    state = str(ready["status"])
     row = [namespace_of(obj)] if namespaces else []
-    row += [str(obj["kind"]), name_of(obj), click.style(state, _COLOURS.get(state)), str(ready.get("reason") or "")]
+    row += [str(obj["kind"]), name_of(obj), str(ready["status"]), str(ready.get("reason") or "")]
     row += [age(obj), str(dig(obj, "status", "url") or "")]
     return [*row, str(ready.get("message") or "")] if wide else row

@@ -22,12 +22,12 @@ def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
 def print_remarks(warnings: Iterable[object], problems: Iterable[object]) -> None:
     """Prints warnings and problems to stderr, beside what is printed."""
-    from isvc.kube.masking import mask_text
+    from isvc.kube.masking import plain_text
 
     for warning in warnings:
-        click.echo(mask_text(f"Warning: {warning}"), err=True)
+        click.echo(plain_text(f"Warning: {warning}"), err=True)
     for problem in problems:
-        click.echo(mask_text(f"Error: {problem}"), err=True)
+        click.echo(plain_text(f"Error: {problem}"), err=True)
 
 
 def print_value(value: Any, form: str) -> None:
@@ -60,12 +60,19 @@ def qualified_name(obj: Object) -> str:
     return f"{kind}.{group}/{obj['metadata']['name']}" if group else f"{kind}/{obj['metadata']['name']}"
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints columns as wide as what is in them, without secrets; the last one may be of any length."""
-    from isvc.kube.masking import mask_text
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], **colours: Callable[[str], str | None]) -> None:
+    """Prints columns as wide as what is in them, without secrets; the last one may be of any length.
 
-    lines = [tuple(header), *(tuple(map(mask_text, row)) for row in rows)]
-    widths = [max(len(click.unstyle(cell)) for cell in column) for column in zip(*lines, strict=True)]
+    `colours` say of a column, by its name, in which colour a text stands there.
+    """
+    from isvc.kube.masking import plain_text
+
+    lines = [tuple(map(plain_text, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    click.echo(_GAP.join(map(str.ljust, header, widths)).rstrip())
     for line in lines:
-        cells = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(line, widths, strict=True)]
+        cells = [
+            click.style(cell, colours[name](cell)) + " " * (width - len(cell)) if name in colours else cell.ljust(width)
+            for name, cell, width in zip(header, line, widths, strict=True)
+        ]
         click.echo(_GAP.join(cells).rstrip())

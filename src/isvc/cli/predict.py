@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ async def _stream(target: Endpoint, body: dict[str, Any], within: float) -> None
     async for piece in target.stream(body, within):
         first = first or time.monotonic() - started
         pieces += 1
-        click.echo(piece, nl=False)
+        click.echo(_shown(piece), nl=False)
     click.echo()
     if first is not None:
         rate = pieces / max(time.monotonic() - started, 1e-9)
@@ -105,15 +106,22 @@ async def _stream(target: Endpoint, body: dict[str, Any], within: float) -> None
 
 
 def _show(answer: bytes) -> None:
-    """Prints JSON as it came, indented on a terminal."""
+    """Prints what came; on a terminal, JSON is indented, and nothing commands it."""
     import orjson
 
-    try:
-        value = orjson.loads(answer)
-    except orjson.JSONDecodeError:
-        click.echo(answer)
-    else:
-        click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2) if sys.stdout.isatty() else answer.rstrip())
+    if not sys.stdout.isatty():
+        click.echo(answer.rstrip())
+        return
+    with suppress(orjson.JSONDecodeError):
+        answer = orjson.dumps(orjson.loads(answer), option=orjson.OPT_INDENT_2)
+    click.echo(_shown(answer.decode(errors="replace")).rstrip())
+
+
+def _shown(text: str) -> str:
+    """Returns what a server said, without what would command a terminal, where it is shown on one."""
+    from isvc.kube.masking import drop_controls
+
+    return drop_controls(text) if sys.stdout.isatty() else text
 
 
 def _report(target: Endpoint, latencies: list[float]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from isvc.cli.cluster import Cluster, cluster_options
-from isvc.cli.output import JSON, YAML, output_option, print_value
+from isvc.cli.output import JSON, YAML, output_option, print_remarks, print_value
 from isvc.serving.environment import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def _take_over(cluster: Cluster) -> Differences:
     What it found beyond that the chart's programs in pods would change, if the configuration named them.
     """
     compared = cluster.run(lambda client: _compare_with_programs(client, cluster.namespace or SYSTEM_NAMESPACE))
-    for warning in compared.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+    print_remarks(compared.warnings, ())
     return compared
 
 
@@ -104,7 +103,9 @@ async def _compare_with_programs(client: Client, namespace: str) -> Differences:
 
 
 def _print(finding: Finding) -> None:
+    from isvc.kube.masking import plain_text
+
     mark, colour = _MARKS[finding.level]
-    click.echo(f"{click.style(mark, colour)} {finding.check}: {finding.message}")
+    click.echo(f"{click.style(mark, colour)} {finding.check}: {plain_text(finding.message)}")
     if finding.remedy:
-        click.echo(f"    {finding.remedy}")
+        click.echo(f"    {plain_text(finding.remedy)}")

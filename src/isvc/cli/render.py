@@ -42,7 +42,7 @@ def command(files: tuple[str, ...], no_shipped: bool, as_stored: bool, output: s
     try:
         rendering = render(*files, shipped=not no_shipped, **flags)
     except DocumentError as error:
-        click.echo(f"Error: {error}", err=True)
+        print_remarks((), [error])
         raise click.exceptions.Exit(UNREADABLE) from None
     _print([child.stored if as_stored else child.manifest for child in rendering.children], output or YAML)
     print_remarks(rendering.warnings, rendering.problems)

@@ -37,9 +37,14 @@ def mask_text(text: str) -> str:
     return _PARAMETER.sub(rf"\1{MASK}", text) if "=" in text else text
 
 
+def drop_controls(text: str) -> str:
+    """Drops what would command a terminal that shows a text of somebody else's."""
+    return _CONTROL.sub("", text)
+
+
 def plain_text(text: str) -> str:
     """Hides secrets in a text of somebody else's, and drops what would command a terminal that shows it."""
-    return mask_text(_CONTROL.sub("", text))
+    return mask_text(drop_controls(text))
 
 
 def mask(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from isvc.cli.output import print_objects, print_table
 from isvc.cli.seconds import Seconds
 from isvc.insight.operations.kinds import resource_called
 
+HOSTILE = "\x1b]52;c;cm0=\x07\x1b[2Jtit\u202ele\x9b31m.exe"
 SLOW = {"aiohttp", "cryptography", "msgspec", "orjson", "rich", "yaml"}
 
 
@@ -205,9 +207,31 @@ def test_kinds_have_the_names_that_kubectl_knows(word, kind):
     assert (resource and resource.kind) == kind
 
 
-def test_tables_line_up(capsys):
-    print_table(["NAME", "READY"], [[click.style("a-long-name", "red"), "True"], ["b", ""]])
-    assert click.unstyle(capsys.readouterr().out) == "NAME          READY\na-long-name   True\nb\n"
+@click.command()
+def table() -> None:
+    print_table(["NAME", "READY"], [["a-long-name", "True"], ["b", HOSTILE]], NAME={"b": "red"}.get)
+
+
+def test_tables_line_up_in_colours_of_ours_alone():
+    shown = CliRunner().invoke(table, color=True).output
+    assert shown == "NAME          READY\na-long-name\x1b[0m   True\n\x1b[31mb\x1b[0m             title.exe\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("predict", "iris", "-d", HOSTILE), ("render", "-f", HOSTILE), ("diff", "-f", HOSTILE)]
+)
+def test_a_terminal_is_not_commanded_by_what_fails(words: tuple[str, ...]):
+    failed = CliRunner().invoke(main, words, color=True)
+    assert "title.exe" in failed.stderr
+    assert failed.exit_code
+
+
+def test_a_terminal_is_not_commanded_by_what_a_model_answers():
+    answers = [f"{HOSTILE} is no JSON".encode(), f'{{"text": "{HOSTILE[-10:]}"}}'.encode()]
+    terminal, inside = pty.openpty()
+    program = f"from isvc.cli.predict import _show; [_show(answer) for answer in {answers!r}]"
+    subprocess.run([sys.executable, "-c", program], stdout=inside, check=True)
+    assert os.read(terminal, 1000).decode() == 'title.exe is no JSON\r\n{\r\n  "text": "le.exe"\r\n}\r\n'
 
 
 def test_objects_are_printed_as_kubectl_prints_them(capsys):

@@ -10,7 +10,7 @@ from isvc.api.kinds import NAMED
 from isvc.insight.operations import NotPossible, kinds
 from isvc.kube.equality import changed_fields
 from isvc.kube.go_yaml import dump
-from isvc.kube.masking import mask
+from isvc.kube.masking import drop_controls, mask
 from isvc.kube.objects import Object, name_of, namespace_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, Resource
 from isvc.serving.revisions import HISTORY_LABEL, revisions_of
@@ -86,8 +86,5 @@ async def undo(client: Client, history: History, revision: Object) -> None:
 
 def difference(before: Any, after: Any, name_before: str, name_after: str) -> str:
     """Returns the unified diff of two values as YAML, without their secrets."""
-    before, after = mask(before), mask(after)
-    lines = difflib.unified_diff(
-        dump(before).splitlines(keepends=True), dump(after).splitlines(keepends=True), name_before, name_after
-    )
-    return "".join(lines)
+    old, new = (drop_controls(dump(mask(value))).splitlines(keepends=True) for value in (before, after))
+    return "".join(difflib.unified_diff(old, new, name_before, name_after))

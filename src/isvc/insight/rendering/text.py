@@ -9,7 +9,7 @@ from typing import Final
 from isvc.insight.rendering.differences import Difference, Differences, content
 from isvc.insight.simulation.server import Place
 from isvc.kube import go_yaml
-from isvc.kube.masking import MASK, mask
+from isvc.kube.masking import MASK, drop_controls, mask
 from isvc.kube.objects import LAST_APPLIED, Object
 
 _BOOKKEEPING: Final = (LAST_APPLIED, "deployment.kubernetes.io/", "autoscaling.alpha.kubernetes.io/")
@@ -68,7 +68,7 @@ def _lines(obj: Object | None) -> list[str]:
     shown = {**shown, "metadata": _written_by_people(shown["metadata"])}
     if obj is not None and obj["kind"] == "Secret":
         shown = {**shown, "data": dict.fromkeys(shown.get("data") or {}, MASK)}
-    return go_yaml.dump(mask(shown), sort_keys=True).splitlines()
+    return drop_controls(go_yaml.dump(mask(shown), sort_keys=True)).splitlines()
 
 
 def _written_by_people(metadata: Object) -> Object:
