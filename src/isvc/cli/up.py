@@ -83,9 +83,6 @@ def command(dashboard_port: int | None, no_dashboard: bool, allow_edit: bool, ve
     try:
         home.prepare()
         _log_to(home.logs / "isvc.log", verbose=verbose)
-    except OSError as error:
-        raise click.ClickException(f"cannot keep files in {home.root}: {error.strerror or error}") from None
-    try:
         with home.lock():
             wanted = Wanted(port=dashboard_port, allow_edit=allow_edit)
             dashboard = None if no_dashboard else (wanted, open_entrance(wanted))
@@ -95,6 +92,8 @@ def command(dashboard_port: int | None, no_dashboard: bool, allow_edit: bool, ve
         if error.running:
             _next_steps(home, error.running)
         sys.exit(1)
+    except OSError as error:
+        raise click.ClickException(f"cannot keep files in {home.root}: {error.strerror or error}") from None
 
 
 def _check_sandbox() -> None:

@@ -6,13 +6,17 @@ import contextlib
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO, Final
 
 import orjson
 
 from isvc.wire.private_files import fits_a_socket, write_private
+
+_ASKING: Final = 0.2  # seconds
 
 
 class AlreadyRunning(Exception):
@@ -103,13 +107,10 @@ class Home:
     def lock(self) -> Iterator[None]:
         """Holds the lock for as long as this process lives, however it ends."""
         with self._lock.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise AlreadyRunning(self._report()) from None
+            if not _take(file):
+                raise AlreadyRunning(self._report())
             file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            os.write(file.fileno(), str(os.getpid()).encode())
             try:
                 yield
             finally:
@@ -136,9 +137,9 @@ class Home:
     def holder(self) -> int | None:
         """Returns the process that holds the lock, whether it is starting, ready or stopping."""
         try:
-            with self._lock.open("r+") as file:
+            with self._lock.open("r") as file:
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # not in the way of others who ask
                 except BlockingIOError:
                     return int(file.read() or 0)
         except (OSError, ValueError):
@@ -150,3 +151,16 @@ class Home:
             return Running(**orjson.loads(self._running.read_bytes()))
         except (OSError, orjson.JSONDecodeError, TypeError):
             return None
+
+
+def _take(file: IO[str]) -> bool:
+    """Locks a file for us alone, unless somebody holds it for longer than it takes to ask who does."""
+    deadline = time.monotonic() + _ASKING
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,14 @@ def test_standard_input_becomes_documents() -> None:
     names = {obj["metadata"]["name"] for obj in yaml.safe_load_all(result.stdout)}
     assert {"one-predictor", "two-predictor"} <= names
     assert result.stderr.startswith("Warning: no configuration is given: that of `isvc up` is assumed\n")
+
+
+def test_a_locale_without_unicode_is_no_obstacle() -> None:
+    words = [sys.executable, "-m", "isvc", "render", "-f", "-"]
+    text = SERVICE.replace("NAME", "one").replace("bucket/model", "bucket/模型")
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(words, input=text.encode(), env=env, capture_output=True, check=True)
+    assert rb"gs://bucket/\u6a21\u578b" in done.stdout
 
 
 def test_what_is_printed_can_be_read_and_is_the_same_every_time() -> None:

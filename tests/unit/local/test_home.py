@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,30 @@ def test_a_killed_holder_holds_nothing(home):
     assert home.holder() is None
     with home.lock():
         pass
+
+
+def test_who_asks_is_in_nobodys_way(home):
+    """Neither of a start, nor of others who ask and would take the process that held it last for running."""
+    with home.lock():
+        pass
+    asked = threading.Event()
+
+    def ask() -> None:
+        while not asked.is_set():
+            home.holder()
+
+    with home._lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert home.holder() is None
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for _ in range(100):
+            with home.lock():
+                pass
+    finally:
+        asked.set()
+        asking.join()
 
 
 def test_nobody_else_can_look_inside(home):
