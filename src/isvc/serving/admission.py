@@ -33,11 +33,12 @@ def name_problems(service: Object, decoded: InferenceService, config: Config) ->
     name = decoded.metadata.name
     excess = max(_label_lengths(service, decoded, config)) - _LONGEST_LABEL
     if excess > 0:
-        yield Problem(
-            "metadata.name",
-            f"must be no more than {len(name) - excess} characters here, got {len(name)}: names and hosts of the"
-            f" service's components are made from it, which have {_LONGEST_LABEL} at most",
-        )
+        most = len(name) - excess
+        said = f"must be no more than {most} characters here, got {len(name)}"
+        if most <= 0:
+            said = "cannot be short enough here: that of the namespace is too long"
+        made = f"names and hosts of the service's components are made from it, which have {_LONGEST_LABEL} at most"
+        yield Problem("metadata.name", f"{said}: {made}")
 
 
 def _label_lengths(service: Object, decoded: InferenceService, config: Config) -> Iterator[int]:

@@ -15,7 +15,11 @@ V1, V2 = "v1", "v2"
 
 
 class NoEndpoint(Exception):
-    """The service cannot be called yet, or not by a graph; the message says which."""
+    """The service cannot be called yet, or not by a graph; the message says which, and `remedy` what would mend it."""
+
+    def __init__(self, message: str, remedy: str = "ask isvc explain about that service") -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 def predict_path(model: str, protocol: str) -> str:
@@ -74,13 +78,14 @@ def _predictor_protocol(predictor: PredictorSpec, runtime_of: Callable[[str], Se
         return predictor_protocol(predictor)
     runtime = runtime_of(name)
     if runtime is None:
-        raise NoEndpoint(f"no runtime is named {name}")
+        raise NoEndpoint(f"no runtime is named {name}", "create it, or let the service name another")
     if not runtime.protocol_versions:
         return predictor_protocol(predictor)
     for protocol in runtime.protocol_versions:
         if protocol in (V1, V2):
             return protocol
-    raise NoEndpoint(f"runtime {name} speaks neither v1 nor v2, which is what graphs understand")
+    said = f"runtime {name} speaks neither v1 nor v2, which is what graphs understand"
+    raise NoEndpoint(said, "give the step a serviceUrl in place of its serviceName")
 
 
 def model_name(service: InferenceService) -> str:

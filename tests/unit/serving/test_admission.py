@@ -40,6 +40,11 @@ def test_the_limit_follows_from_what_is_made_from_the_name(spec, namespace, limi
     assert said.startswith(f"metadata.name: must be no more than {limit} characters here, got {limit + 1}: ")
 
 
+def test_a_namespace_may_leave_no_name_at_all():
+    [said] = problems(service("n", "n" * 63))
+    assert said.startswith("metadata.name: cannot be short enough here: that of the namespace is too long: ")
+
+
 def test_knative_has_limits_of_its_own():
     assert problems(service("n" * 60), "Knative") == []
 

@@ -62,7 +62,7 @@ def _plan(observed: Observed) -> Plan:
     except InvalidPolicies as error:
         return _stopped(Stop(ROUTER, READY, INVALID, f"annotation {STEP_POLICIES}: {error}", "correct the annotation"))
     except NoEndpoint as missing:
-        return _stopped(Stop(ROUTER, READY, SERVICE_NOT_READY, str(missing), "ask isvc explain about that service"))
+        return _stopped(Stop(ROUTER, READY, SERVICE_NOT_READY, str(missing), missing.remedy))
     if observed.mode is DeploymentMode.STANDARD:
         children = tuple(_standard(observed, resolved, policies))
     elif observed.has_knative:

@@ -52,7 +52,8 @@ def resolve(
         if service is None:
             llm = llm_of(step.service_name)
             if llm is None:
-                raise NoEndpoint(f"InferenceService {step.service_name} does not exist")
+                missing = f"InferenceService {step.service_name} does not exist"
+                raise NoEndpoint(missing, "create it, or take it out of the graph")
             llms.add(step.service_name)
             return msgspec.structs.replace(step, service_url=llm_endpoint(llm))
         if step.service_url:

@@ -56,8 +56,9 @@ def test_named_services_get_their_address_and_given_addresses_stay():
     result = resolve(spec, {"a": InferenceService.decode(service)}.get, none, none)
     urls = [step.service_url for step in result.spec.nodes["root"].steps]
     assert urls == ["http://a.ns.svc/v1/models/a:predict", "http://b", ""]
-    with pytest.raises(NoEndpoint, match="InferenceService a does not exist"):
+    with pytest.raises(NoEndpoint, match="InferenceService a does not exist") as error:
         resolve(spec, none, none, none)
+    assert error.value.remedy == "create it, or take it out of the graph"
 
 
 def test_llms_are_called_at_the_path_that_was_asked_for_and_policies_reach_their_steps():
