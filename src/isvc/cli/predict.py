@@ -98,7 +98,7 @@ async def _stream(target: Endpoint, body: dict[str, Any], within: float) -> None
     async for piece in target.stream(body, within):
         first = first or time.monotonic() - started
         pieces += 1
-        click.echo(_shown(piece), nl=False)
+        click.echo(_without_commands(piece), nl=False)
     click.echo()
     if first is not None:
         rate = pieces / max(time.monotonic() - started, 1e-9)
@@ -114,10 +114,10 @@ def _show(answer: bytes) -> None:
         return
     with suppress(orjson.JSONDecodeError):
         answer = orjson.dumps(orjson.loads(answer), option=orjson.OPT_INDENT_2)
-    click.echo(_shown(answer.decode(errors="replace")).rstrip())
+    click.echo(_without_commands(answer.decode(errors="replace")).rstrip())
 
 
-def _shown(text: str) -> str:
+def _without_commands(text: str) -> str:
     """Returns what a server said, without what would command a terminal, where it is shown on one."""
     from isvc.kube.masking import drop_controls
 
