@@ -117,9 +117,6 @@ class Queue(Generic[K]):
             self._later = [entry for entry in self._later if any(each.get(entry[2]) == entry[0] for each in waiting)]
             heapq.heapify(self._later)
 
-    def failures(self, key: K) -> int:
-        return self._failures.get(key, 0)
-
     async def take(self) -> K:
         """Returns the next key; the caller calls `done` with it afterwards. Raises Closed at the end."""
         async with self._turn:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import orjson
 
 from isvc.kube.objects import Object
-from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.reconciling import Reconciling
 from isvc.toolkit.tasks import cancel
 
@@ -63,9 +63,9 @@ class Collector:
 class Tracer:
     """Collects spans and sends them. A Service of the manager; a collector that does not answer holds nothing up."""
 
-    def __init__(self, collector: Collector, program: str, clock: Clock | None = None) -> None:
+    def __init__(self, collector: Collector, program: str) -> None:
         self._collector, self._service = collector, collector.service or program
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         self._spans: list[Object] = []
         self._waiting = 0
         self._due = asyncio.Event()

@@ -12,6 +12,7 @@ from isvc.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from isvc.toolkit.cache.cache import _add_own_write
 from isvc.toolkit.cache.informer import Handler
 from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.queue import FIRST_BACKOFF
 
 
 def deployment(name: str, **metadata: object) -> dict:
@@ -124,7 +125,7 @@ async def test_a_crash_is_logged_and_tried_again(caplog):
     assert attempts.keys == [Key("ns", "a")] * 3
     assert "test ns/a: oops" in caplog.text
     assert "stale" not in caplog.text
-    assert controller.queue.failures(Key("ns", "a")) == 0
+    assert controller.queue.retry(Key("ns", "a")) == FIRST_BACKOFF
 
 
 async def test_a_reconcile_may_ask_to_be_called_again():

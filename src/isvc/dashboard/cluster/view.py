@@ -10,7 +10,7 @@ from typing import Final
 from isvc.dashboard.cluster.causes import Causes
 from isvc.dashboard.cluster.reachability import Reachability
 from isvc.dashboard.cluster.replicas import ReplicaHistory, service_of_deployment, services_of_pod
-from isvc.dashboard.cluster.scope import EVERYTHING, Scope
+from isvc.dashboard.cluster.scope import Scope
 from isvc.dashboard.views.overview import Overview, Question, overview
 from isvc.dashboard.views.rows import Place, Row, row
 from isvc.insight.diagnosis.dry_runs import DryRuns
@@ -22,7 +22,7 @@ from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, PODS, Resource
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, SystemClock
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.tasks import cancel
 
@@ -53,9 +53,9 @@ class Changes:
 class ClusterView:
     """Informers keep it current: a page is read from memory, and `changes` says when to look again."""
 
-    def __init__(self, client: Client, scope: Scope = EVERYTHING, clock: Clock | None = None) -> None:
+    def __init__(self, client: Client, scope: Scope) -> None:
         self.client, self.scope = client, scope
-        self.clock: Final = clock or SystemClock()
+        self.clock: Final = SystemClock()
         self.reachability = Reachability(client, self.clock, self._everything_changed)
         self.cache = Cache(client, self.clock, on_lost=self.reachability.doubt)
         self.changes = Changes()  # of the rows

@@ -50,7 +50,6 @@ class Scaling:
     scale_down_rate: float
     scale_down_delay: float
     retention: float  # of the last pod, once nothing asks for it
-    to_zero: bool
 
     @classmethod
     def of(cls, revision: Object, config: Mapping[str, str]) -> Scaling:
@@ -77,7 +76,6 @@ class Scaling:
             scale_down_rate=max(1.01, settings.number("", "max-scale-down-rate")),
             scale_down_delay=settings.seconds("scale-down-delay", "scale-down-delay"),
             retention=settings.seconds("scale-to-zero-pod-retention-period", "scale-to-zero-pod-retention-period"),
-            to_zero=to_zero,
         )
 
 

@@ -34,7 +34,7 @@ from isvc.local.node.volumes.files import mounts
 from isvc.local.node.volumes.tokens import api_server_env
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, SystemClock, timestamp
+from isvc.toolkit.clock import SystemClock, timestamp
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import Recorder
@@ -68,7 +68,6 @@ class Node:
         simulate: bool = False,
         sandbox: Sandbox | None = None,
         own_logs: Mapping[tuple[str, str], Path] | None = None,
-        clock: Clock | None = None,
     ) -> None:
         """`own_logs` are files that are shown as the logs of mirror pods, by namespace and name."""
         self._client = client
@@ -76,7 +75,7 @@ class Node:
         self._home = home
         self._workers: dict[str, PodWorker] = {}
         self._ending = Background()
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         self._services = NodeServices(
             name=NODE_NAME,
             home=home,

@@ -106,12 +106,11 @@ class WebhookServer(Handler[Request]):
         routes: Mapping[str, Route],
         *,
         host: str = "",
-        meter: WebhookMeter | None = None,
         clients: ClientNames | None = None,
     ) -> None:
         """Everybody may ask where no `clients` are given."""
         self.port = port  # 0: any; the real one once started
-        self.meter = meter
+        self.meter: WebhookMeter | None = None
         self._host = host
         self._clients = clients
         self._routes = dict(routes)

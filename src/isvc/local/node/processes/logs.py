@@ -23,6 +23,7 @@ from isvc.wire.private_files import open_private
 _STAMP = 31
 _ROTATE_AT = 10 * 1024 * 1024
 _MAX_BEHIND = 1 << 20
+_LAST_LINES, _LAST_CHARACTERS = 20, 2048  # that a status has room for
 _LOOK = 0.5  # seconds between looks at a file that another program writes
 
 
@@ -145,11 +146,11 @@ def _older(path: Path) -> Path:
     return path.with_suffix(".old")
 
 
-def last_lines(path: Path, count: int = 20, limit: int = 2048) -> str:
+def last_lines(path: Path) -> str:
     """Returns the end of a log without its times, short enough for a status."""
     with contextlib.suppress(OSError):
-        lines = deque((line[_STAMP:].decode("utf-8", "replace") for line in _lines(path)), maxlen=count)
-        return "".join(lines)[-limit:].strip()
+        lines = deque((line[_STAMP:].decode("utf-8", "replace") for line in _lines(path)), maxlen=_LAST_LINES)
+        return "".join(lines)[-_LAST_CHARACTERS:].strip()
     return ""
 
 

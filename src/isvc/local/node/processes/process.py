@@ -35,6 +35,7 @@ from isvc.local.node.sandbox.policy import Policy, confinement
 log = logging.getLogger("isvc.node")
 
 _PR_SET_PDEATHSIG = 1
+_END_SECONDS = 2.0
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
@@ -121,9 +122,9 @@ class Reaper:
             self._program.stdin.write(line.encode())
 
 
-def _wait_until_gone(pid: int, seconds: float = 2.0) -> None:
+def _wait_until_gone(pid: int) -> None:
     """Waits for its end: its ports are free only then."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + _END_SECONDS
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.005)
 
