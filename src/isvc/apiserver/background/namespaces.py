@@ -5,7 +5,7 @@ from __future__ import annotations
 from isvc.apiserver.background.follower import Follower
 from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, is_being_deleted
 from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 
 COLLECTION = str(NAMESPACES)
@@ -32,7 +32,7 @@ class NamespaceAccounts(Follower):
 
     async def work(self, name: str) -> None:
         namespace = self._store.get(COLLECTION, "", name)
-        if namespace is None or namespace.parse()["metadata"].get("deletionTimestamp"):
+        if namespace is None or is_being_deleted(namespace.parse()):
             return
         if self._store.get(str(SERVICE_ACCOUNTS), name, ACCOUNT) is None:
             await self._actor.create(SERVICE_ACCOUNTS, name, {"metadata": {"name": ACCOUNT}})
@@ -66,7 +66,7 @@ class NamespaceFinalizer(Follower):
             self._worker.add(entry.namespace)
 
     def _note(self, name: str, namespace: Object) -> None:
-        if namespace["metadata"].get("deletionTimestamp"):
+        if is_being_deleted(namespace):
             self._ending.add(name)
             self._worker.add(name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, annotations_of
 
 _METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 _BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
@@ -41,7 +41,7 @@ def _rename_fields(obj: Object, api_version: str, names: dict[str, str], always:
 
 def _to_v1(obj: Object) -> Object:
     spec = {key: value for key, value in obj["spec"].items() if key not in ("metrics", "behavior")}
-    annotations = dict(obj["metadata"].get("annotations") or {})
+    annotations = dict(annotations_of(obj))
     rest = []
     for metric in obj["spec"].get("metrics") or ():
         target = (metric.get("resource") or {}).get("target") or {}
@@ -63,7 +63,7 @@ def _to_v1(obj: Object) -> Object:
 
 def _to_v2(obj: Object) -> Object:
     spec = dict(obj["spec"])
-    annotations = dict(obj["metadata"].get("annotations") or {})
+    annotations = dict(annotations_of(obj))
     metrics = orjson.loads(annotations.pop(_METRICS, "[]"))
     behavior = annotations.pop(_BEHAVIOR, None)
     percentage = spec.pop("targetCPUUtilizationPercentage", None)

@@ -6,7 +6,7 @@ In Kubernetes some of this comes from admission plugins that are always on (tain
 from __future__ import annotations
 
 from isvc.apiserver.objects.metadata import now
-from isvc.kube.objects import Object, containers_of
+from isvc.kube.objects import Object, annotations_of, containers_of
 from isvc.kube.quantity import Quantity
 
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -101,7 +101,7 @@ def node(obj: Object) -> None:
 
 
 def changed_daemon_set(new: Object, old: Object) -> None:
-    before = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0"))
+    before = int(annotations_of(old).get(_TEMPLATE_GENERATION, "0"))
     after = before + (new["spec"]["template"] != old["spec"]["template"])
     new["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = str(after)
 

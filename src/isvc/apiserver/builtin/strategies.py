@@ -12,7 +12,7 @@ from isvc.apiserver.builtin.validation import pods as pod_rules
 from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import User
 from isvc.apiserver.resources.strategy import FieldError, Release
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, labels_of
 
 _GRACE_SECONDS = 30
 
@@ -115,7 +115,7 @@ class Deployments(BuiltIn):
 class EndpointSlices(BuiltIn):
     def is_new_generation(self, new: Object, old: Object) -> bool:
         """Counts labels, because they say which Service a slice belongs to."""
-        labels = (new["metadata"].get("labels") or {}) != (old["metadata"].get("labels") or {})
+        labels = labels_of(new) != labels_of(old)
         return labels or super().is_new_generation(new, old)
 
 

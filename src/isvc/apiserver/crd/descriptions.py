@@ -6,7 +6,7 @@ from isvc.apiserver.admission.caller import Caller
 from isvc.apiserver.crd.custom import Custom
 from isvc.apiserver.resources.description import Description, Scale
 from isvc.apiserver.tables.custom import columns
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, generation_of
 from isvc.kube.resource import Resource
 
 
@@ -41,7 +41,7 @@ def _description(crd: Object, version: Object, storage: Resource, caller: Caller
         selectable=tuple(each["jsonPath"].lstrip(".") for each in version.get("selectableFields") or ()),
         custom=True,
         deprecation=_deprecation(crd, version),
-        epoch=int(crd["metadata"].get("generation") or 0),
+        epoch=generation_of(crd),
     )
 
 

@@ -18,7 +18,7 @@ from isvc.apiserver.tables.columns import (
     wide,
 )
 from isvc.kube.conditions import condition_of
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, is_being_deleted, labels_of
 
 
 def _node_status(node: Object) -> str:
@@ -29,7 +29,7 @@ def _node_status(node: Object) -> str:
 
 def _node_roles(node: Object) -> str:
     prefix = "node-role.kubernetes.io/"
-    labels = dig(node, "metadata", "labels") or {}
+    labels = labels_of(node)
     return join_values(sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix)))
 
 
@@ -64,7 +64,7 @@ def _source(event: Object) -> str:
 
 def _claim_state(claim: Object) -> str:
     """Returns how far a claim has come, as kubectl says it."""
-    states = ["deleted"] if dig(claim, "metadata", "deletionTimestamp") else []
+    states = ["deleted"] if is_being_deleted(claim) else []
     states += ["allocated"] if dig(claim, "status", "allocation") else []
     states += ["reserved"] if dig(claim, "status", "reservedFor") else []
     return ",".join(states or ["pending"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isvc.apiserver.tables.columns import AGE, NAME, NONE, Column, at, since, wide
 from isvc.kube.conditions import is_condition_true
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, is_being_deleted
 
 
 def _statuses(pod: Object) -> list[Object]:
@@ -27,7 +27,7 @@ def _ready(pod: Object) -> str:
 def status(pod: Object) -> str:
     """Says in one word how a pod is: what waits or ended badly in it wins over its phase."""
     phase = dig(pod, "status", "phase") or "Unknown"
-    if dig(pod, "metadata", "deletionTimestamp") and phase not in ("Succeeded", "Failed"):
+    if is_being_deleted(pod) and phase not in ("Succeeded", "Failed"):
         return "Unknown" if dig(pod, "status", "reason") == "NodeLost" else "Terminating"
     return _initialization_reason(pod) or _main(pod, str(dig(pod, "status", "reason") or phase))
 

@@ -20,7 +20,7 @@ from isvc.apiserver.tables.columns import (
     wide,
 )
 from isvc.kube.durations import between
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Object, dig, is_being_deleted
 from isvc.kube.owners import controller_of
 
 
@@ -48,7 +48,7 @@ def _job_status(job: Object) -> str:
     for kind in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
         if types.get(kind) == "True":
             return kind
-    return "Terminating" if dig(job, "metadata", "deletionTimestamp") else "Running"
+    return "Terminating" if is_being_deleted(job) else "Running"
 
 
 def _job_duration(job: Object) -> str:

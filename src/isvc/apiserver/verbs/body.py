@@ -20,13 +20,9 @@ from isvc.wire.http1.message import JSON
 MAX_VALUES = 1_000_000  # in a YAML body, where a few lines can say any number
 
 
-def media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 def parse(request: Request, kind: str, custom: bool = False) -> Any:
     """Returns the value that a body says, whatever it means; `kind` is what it should be."""
-    media = media_type(request) or JSON
+    media = request.media_type or JSON
     if media == JSON:
         return parse_json(request.body, kind)
     if media == YAML:
@@ -135,7 +131,7 @@ def decode(value: Any, call: Call) -> Object:
 def read(call: Call) -> Object:
     """Returns the body of a create or update."""
     value = parse(call.request, call.description.gvk.kind, call.description.custom)
-    if "fieldValidation" in call.request.query and media_type(call.request) in ("", JSON):
+    if "fieldValidation" in call.request.query and call.request.media_type in ("", JSON):
         report([f'duplicate field "{path}"' for path in duplicates(call.request.body)], call)
     return decode(value, call)
 

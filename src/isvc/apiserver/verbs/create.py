@@ -20,7 +20,7 @@ from isvc.apiserver.verbs.pipeline import (
     to_stored,
 )
 from isvc.kube.errors import BadRequest
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, is_being_deleted
 
 GENERATED_NAME_ATTEMPTS = 8
 
@@ -92,7 +92,7 @@ async def _store(api: Api, call: Call, obj: Object, generated: bool) -> Response
         stored["metadata"]["name"] = metadata.generate_name(stored["metadata"]["generateName"])
     name = stored["metadata"]["name"]
     live = api.store.latest(collection, call.namespace, name)
-    ending = live is not None and bool(live.parse()["metadata"].get("deletionTimestamp"))
+    ending = live is not None and is_being_deleted(live.parse())
     raise refusals.already_exists(description.resource, name, ending)
 
 

@@ -20,7 +20,7 @@ from isvc.apiserver.verbs import body, listing
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, to_stored
 from isvc.apiserver.verbs.update import ATTEMPTS, is_finished
 from isvc.kube.errors import BadRequest, NotFound
-from isvc.kube.objects import GVK, Object, deep_copy
+from isvc.kube.objects import GVK, Object, deep_copy, is_being_deleted
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
@@ -81,7 +81,7 @@ async def delete_object(api: Api, call: Call, options: Object) -> tuple[Object, 
 async def _store(api: Api, call: Call, entry: Entry, new: Object, old: Object) -> tuple[Object, bool]:
     description = call.description
     gone = is_finished(description, new)
-    if gone and not old["metadata"].get("deletionTimestamp") and not description.strategy.graceful:
+    if gone and not is_being_deleted(old) and not description.strategy.graceful:
         new = old  # goes at once, so it is never seen marked
     if call.dry_run:
         return new, gone

@@ -9,7 +9,7 @@ from isvc.apiserver.verbs import body, delete, read, update
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.conditions import is_condition_true
 from isvc.kube.errors import BadRequest, InternalError, TooManyRequests
-from isvc.kube.objects import Object, dig, labels_of, name_of
+from isvc.kube.objects import Object, dig, generation_of, is_being_deleted, labels_of, name_of
 from isvc.kube.selectors import LabelSelector
 
 BUDGETS = "poddisruptionbudgets.policy"
@@ -24,7 +24,7 @@ async def evict(api: Api, call: Call) -> Response:
     options: Object = eviction.get("deleteOptions") or {}
     call.dry_run = call.dry_run or bool(options.get("dryRun"))
     pod = read.find(api, call).parse()
-    if dig(pod, "status", "phase") not in _UNGUARDED and not pod["metadata"].get("deletionTimestamp"):
+    if dig(pod, "status", "phase") not in _UNGUARDED and not is_being_deleted(pod):
         await _spend(api, call, pod)
     await delete.delete_object(api, Call(call.request, call.description, call.namespace, call.name), options)
     return Response.success(code=201)
@@ -42,7 +42,7 @@ async def _spend(api: Api, call: Call, pod: Object) -> None:
     status = budget.get("status") or {}
     if not is_condition_true(pod, "Ready") and _may_go_unready(budget):
         return
-    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+    if status.get("observedGeneration", 0) < generation_of(budget):
         raise _refusal(f"The disruption budget {name_of(budget)} is still being processed by the server.", 10)
     if not status.get("disruptionsAllowed"):
         needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)

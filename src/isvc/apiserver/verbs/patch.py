@@ -32,7 +32,7 @@ Edit = Callable[[Object], Object]
 
 
 async def patch(api: Api, call: Call) -> Response:
-    kind = body.media_type(call.request)
+    kind = call.request.media_type
     if kind == APPLY_YAML:
         return await apply(api, call)
     if call.request.flag("force"):

@@ -20,7 +20,7 @@ from isvc.apiserver.store.entry import Entry, encode
 from isvc.apiserver.store.store import Store
 from isvc.apiserver.verbs.node import Nodes
 from isvc.kube.errors import BadRequest
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, is_being_deleted
 from isvc.kube.resource import NAMESPACES
 
 
@@ -127,7 +127,7 @@ def check_namespace(api: Api, call: Call, name: str) -> None:
     entry = api.store.latest("namespaces", "", call.namespace)
     if entry is None:
         raise refusals.not_found(NAMESPACES, call.namespace)
-    if b'"deletionTimestamp":' in entry.raw and entry.parse()["metadata"].get("deletionTimestamp"):
+    if b'"deletionTimestamp":' in entry.raw and is_being_deleted(entry.parse()):
         cause = {
             "reason": "NamespaceTerminating",
             "message": f"namespace {call.namespace} is being terminated",

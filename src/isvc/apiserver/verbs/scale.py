@@ -44,7 +44,7 @@ async def put(api: Api, call: Call) -> Response:
 
 
 async def patch_scale(api: Api, call: Call) -> Response:
-    edit = patch.edit_of(call, body.media_type(call.request))
+    edit = patch.edit_of(call, call.request.media_type)
     return await _change(api, call, edit)
 
 

@@ -18,7 +18,7 @@ from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object, settle_namespace
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, refuse, to_client, to_stored
 from isvc.kube.errors import BadRequest
-from isvc.kube.objects import Object, deep_copy, dig
+from isvc.kube.objects import Object, annotations_of, deep_copy, dig, generation_of
 
 ATTEMPTS = 8
 NOT_STATUS_ONLY = ("apiVersion", "kind", "metadata", "status")
@@ -167,7 +167,7 @@ def count_generation(call: Call, new: Object, old: Object) -> None:
     if not call.description.strategy.generation or call.subresource in ("status", "binding"):
         return
     if call.description.strategy.is_new_generation(new, old):
-        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        new["metadata"]["generation"] = generation_of(old) + 1
 
 
 async def bind(api: Api, call: Call) -> Response:
@@ -185,7 +185,7 @@ async def bind(api: Api, call: Call) -> Response:
         pod["spec"]["nodeName"] = node
         noted = dig(binding, "metadata", "annotations") or {}
         if noted:
-            pod["metadata"]["annotations"] = {**(pod["metadata"].get("annotations") or {}), **noted}
+            pod["metadata"]["annotations"] = {**annotations_of(pod), **noted}
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
         conditions = pod.setdefault("status", {}).setdefault("conditions", [])
         conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"] + [scheduled]

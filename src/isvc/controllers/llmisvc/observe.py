@@ -20,7 +20,7 @@ from isvc.controllers.llmisvc.router.observe import observe_network
 from isvc.engine.needs import Answers, ServerVersion, Stored
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.errors import ApiError, BadRequest, Invalid
-from isvc.kube.objects import Key, Object, deep_copy, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, deep_copy, generation_of, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
@@ -221,7 +221,7 @@ def _binds(binding: Object, service: Object) -> bool:
 
 def _edition(config: Object | None) -> tuple[str, int] | None:
     """Returns what changes with the spec of an object, and not with its status."""
-    return (uid_of(config), int(config["metadata"].get("generation") or 0)) if config else None
+    return (uid_of(config), generation_of(config)) if config else None
 
 
 def service_of_pod(pod: Object) -> Iterable[Key]:

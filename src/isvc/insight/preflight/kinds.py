@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from isvc.insight.preflight.finding import Finding, error, ok, warning
-from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of
+from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import Resource
 from isvc.serving.thirdparty import PROJECTS
 
@@ -52,7 +52,7 @@ def _why_unusable(resource: Resource, crd: Object) -> str:
 
 def _describe_version(crd: Object) -> str:
     """Says that a kind is installed, with its version where the CRD has one."""
-    labels = crd["metadata"].get("labels") or {}
+    labels = labels_of(crd)
     version = annotations_of(crd).get("gateway.networking.k8s.io/bundle-version") or labels.get(
         "app.kubernetes.io/version"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.kube.objects import Object, last_applied
+from isvc.kube.objects import Object, content_of, last_applied
 from isvc.kube.patch import merge_patch
 
 
@@ -11,15 +11,11 @@ def apply_document(live: Object, document: Object) -> Object:
     before = last_applied(live)
     if before is not None:
         gone = merge_patch.diff({**before, "metadata": {}}, {**document, "metadata": {}})
-        merged: Object = merge_patch.apply(merge_patch.apply(live, gone), _content(document))
+        merged: Object = merge_patch.apply(merge_patch.apply(live, gone), content_of(document))
     else:
-        merged = {**live, **_content(document)}
+        merged = {**live, **content_of(document)}
     metadata = dict(live["metadata"])
     for name in ("labels", "annotations"):
         if given := document["metadata"].get(name):
             metadata[name] = {**(metadata.get(name) or {}), **given}
     return {**merged, "metadata": metadata}
-
-
-def _content(document: Object) -> Object:
-    return {key: value for key, value in document.items() if key not in ("metadata", "status")}

@@ -20,7 +20,19 @@ from isvc.insight.simulation.filled_in import with_allotted, with_known_defaults
 from isvc.insight.simulation.kinds import BY_PATH
 from isvc.kube.builtin import check_types, complete
 from isvc.kube.errors import BadRequest, NotFound
-from isvc.kube.objects import Object, deep_copy, dig, finalizers_of, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import (
+    Object,
+    content_of,
+    deep_copy,
+    dig,
+    finalizers_of,
+    generation_of,
+    is_being_deleted,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
@@ -120,7 +132,7 @@ class MemoryServer(Transport):
             return await self._live(target)
         selector = LabelSelector.parse(target.params.get("labelSelector", ""))
         found = self.objects.list(target.resource, target.namespace)
-        return {"items": [obj for obj in found if selector.matches(obj["metadata"].get("labels") or {})]}
+        return {"items": [obj for obj in found if selector.matches(labels_of(obj))]}
 
     async def _create(self, target: Target, obj: Object) -> Object:
         resource, metadata = target.resource, obj["metadata"]
@@ -160,8 +172,8 @@ class MemoryServer(Transport):
             stored = await self._complete(resource, deep_copy({**obj, "metadata": metadata}), live)
             if "status" in live:
                 stored["status"] = live["status"]
-            if _content(stored) != _content(live):
-                stored["metadata"]["generation"] = (live["metadata"].get("generation") or 0) + 1
+            if content_of(stored) != content_of(live):
+                stored["metadata"]["generation"] = generation_of(live) + 1
         if target.dry_run or stored == live:
             return stored
         if is_being_deleted(stored) and not finalizers_of(stored):
@@ -238,11 +250,6 @@ class MemoryServer(Transport):
             self.written[place] = deep_copy(obj)
             if self.author:
                 self.authors[place] = self.author
-
-
-def _content(obj: Object) -> Object:
-    """Returns what makes a new generation."""
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
 def _stored_as(resource: Resource, obj: Object) -> Resource:

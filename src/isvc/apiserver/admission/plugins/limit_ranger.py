@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from isvc.apiserver.admission.plugins.amounts import Amounts, amounts, pod_amounts
 from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden, join_reasons
 from isvc.apiserver.request import AdmissionRequest
-from isvc.kube.objects import Object, dig, is_being_deleted
+from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted
 from isvc.kube.quantity import Quantity
 
 _NOTE = "kubernetes.io/limit-ranger"
@@ -56,7 +56,7 @@ def _fill_in(pod: Object, item: Object) -> None:
                     container.setdefault("resources", {})[f"{what}s"] = {**stated, **added}
                     notes.append(f"{', '.join(sorted(added))} {what} for {title} {container['name']}")
     if notes:
-        annotations = pod["metadata"].get("annotations") or {}
+        annotations = annotations_of(pod)
         pod["metadata"]["annotations"] = {**annotations, _NOTE: f"LimitRanger plugin set: {'; '.join(notes)}"}
 
 
