@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from isvc.apiserver import field_errors
 from isvc.apiserver.resources.strategy import FieldError
@@ -77,14 +77,23 @@ def nameless(name: str) -> BadRequest:
     return BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
+def misnamed(name: str, call_name: str) -> BadRequest:
+    return BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call_name})")
+
+
+def join_reasons(reasons: Iterable[str]) -> str:
+    """Joins reasons as Go shows a list of errors: one bare, more in brackets, none twice."""
+    distinct = list(dict.fromkeys(reasons))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
 def forbidden(resource: Resource, name: str, why: str, causes: list[Object] | None = None) -> Forbidden:
     fields = details(resource, name, causes=causes)
     return Forbidden(f'{resource} "{name}" is forbidden: {why}', details=fields)
 
 
 def invalid(gvk: GVK, name: str, errors: Sequence[FieldError]) -> Invalid:
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    listed = join_reasons(map(str, errors))
     title = f"{gvk.kind}.{gvk.group}" if gvk.group else gvk.kind
     fields = _known({"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [e.cause() for e in errors]})
     return Invalid(f'{title} "{name}" is invalid: {listed}', details=fields)

@@ -78,12 +78,13 @@ def _log_errors() -> None:
 
 def _check(wanted: Wanted) -> None:
     from isvc.dashboard.guard import is_loopback
+    from isvc.kube.gourl import url_host
 
     if wanted.password_file and wanted.user_tokens:
         raise click.UsageError("--password-file and --user-tokens exclude each other")
     if bool(wanted.tls_cert) != bool(wanted.tls_key):
         raise click.UsageError("--tls-cert and --tls-key belong together")
-    if is_loopback(f"[{wanted.host}]" if ":" in wanted.host else wanted.host):
+    if is_loopback(url_host(wanted.host)):
         return
     if not (wanted.password_file or wanted.user_tokens):
         raise click.UsageError(f"on {wanted.host} others could look: add --user-tokens or --password-file")

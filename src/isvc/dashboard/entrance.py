@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from isvc.dashboard.guard import is_loopback
+from isvc.kube.gourl import url_host
 
 TOKEN_IN_LINK: Final = "token"  # noqa: S105 - the name of a parameter
 _BACKLOG: Final = 128
@@ -24,21 +25,17 @@ class Entrance:
 
     @property
     def is_for_this_machine(self) -> bool:
-        return is_loopback(self._host)
+        return is_loopback(url_host(self.host))
 
     @property
     def base(self) -> str:
-        host = "localhost" if self.is_for_this_machine else self._host
+        host = "localhost" if self.is_for_this_machine else url_host(self.host)
         return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
 
     @property
     def link(self) -> str:
         """The address that lets in whoever has it."""
         return f"{self.base}/?{TOKEN_IN_LINK}={self.token}"
-
-    @property
-    def _host(self) -> str:
-        return f"[{self.host}]" if ":" in self.host else self.host
 
     def listen(self) -> list[socket.socket]:
         """Raises OSError where that is not possible."""

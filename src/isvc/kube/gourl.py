@@ -41,6 +41,11 @@ def normalize(text: str) -> str:
     return scheme + ("//" if host or path else "") + host + path + after
 
 
+def url_host(host: str) -> str:
+    """Returns a host as it stands in a URL: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 def _check_authority(authority: str) -> None:
     user, _, host = authority.rpartition("@")
     if _BAD_IN_USER.search(user) or _BAD_ESCAPE.search(user):

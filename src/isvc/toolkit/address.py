@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
+from isvc.kube.gourl import url_host
 from isvc.toolkit.failure import ConfigError
 
 
@@ -24,4 +25,4 @@ class Address(NamedTuple):
         return cls(host, int(port)) if int(port) else None
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{url_host(self.host)}:{self.port}"

@@ -72,12 +72,17 @@ def merge(declarations: Sequence[Declaration]) -> tuple[Read, ...]:
     metadata_only = all(declaration.read.metadata_only for declaration in declarations)
     transforms = {declaration.read.transform for declaration in declarations}
     transform = transforms.pop() if len(transforms) == 1 else None
-    widest: list[Read] = []
-    for _, read in declarations:
-        if not any(other.includes(read) for other in widest):
-            widest = [other for other in widest if not read.includes(other)] + [read]
     common = partial(replace, optional=optional, indexers=indexers, metadata_only=metadata_only, transform=transform)
-    return tuple(common(read) for read in widest)
+    return tuple(common(read) for read in widest(read for _, read in declarations))
+
+
+def widest(reads: Iterable[Read]) -> list[Read]:
+    """Returns those reads of one kind that no other includes."""
+    found: list[Read] = []
+    for read in reads:
+        if not any(other.includes(read) for other in found):
+            found = [other for other in found if not read.includes(other)] + [read]
+    return found
 
 
 def _indexers(declarations: Iterable[Declaration]) -> dict[str, Indexer]:

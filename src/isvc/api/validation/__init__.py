@@ -47,4 +47,4 @@ def changes_nothing(old: Object | None, new: Object) -> bool:
 
 def is_exempt(old: Object | None, new: Object) -> bool:
     """Returns whether an update is never refused: of what is being deleted, or one that changes nothing of note."""
-    return is_being_deleted(new) or changes_nothing(old, new)
+    return old is not None and (is_being_deleted(new) or changes_nothing(old, new))

@@ -32,7 +32,7 @@ def validate_service(new: Object, old: Object | None = None, gpus: Iterable[str]
     """Judges whether a service may be stored. Raises `DecodeError` where it is not even of its types."""
     new = complete(new, InferenceService)
     service = InferenceService.decode(new)
-    if old is not None and is_exempt(old, new):
+    if is_exempt(old, new):
         return GOOD
     problems = list(_changes(service, InferenceService.decode(old))) if old is not None else []
     problems += _problems(service, tuple(gpus))

@@ -25,7 +25,7 @@ def validate_llm_service(new: Object, old: Object | None = None) -> Verdict:
     is_old_version = new.get("apiVersion") == OLD
     new = complete(new, v1alpha1.LLMInferenceService if is_old_version else LLMInferenceService)
     service = _decode(new)
-    if old is not None and is_exempt(old, new):
+    if is_exempt(old, new):
         return GOOD
     problems = list(_problems(service, is_old_version))
     if old is not None:
@@ -39,7 +39,7 @@ def validate_llm_config(new: Object, old: Object | None = None) -> Verdict:
     is_old_version = new.get("apiVersion") == OLD
     new = complete(new, v1alpha1.LLMInferenceServiceConfig if is_old_version else LLMInferenceServiceConfig)
     config = LLMInferenceServiceConfig.decode(to_v1alpha2(new) if is_old_version else new)
-    if old is not None and is_exempt(old, new):
+    if is_exempt(old, new):
         return GOOD
     return Verdict.of(_config_problems(config))
 

@@ -15,7 +15,7 @@ def validate_cache(new: Object, others: Iterable[Object], old: Object | None = N
     """Checks that no two LocalModelCaches hold the same model."""
     new = complete(new, LocalModelCache)
     cache = LocalModelCache.decode(new)
-    if old is not None and is_exempt(old, new):
+    if is_exempt(old, new):
         return GOOD
     uri = cache.spec.source_model_uri
     return Verdict.of(
@@ -29,7 +29,7 @@ def validate_namespace_cache(new: Object, node_groups: Iterable[str], old: Objec
     """Checks that the node groups of a LocalModelNamespaceCache exist."""
     new = complete(new, LocalModelNamespaceCache)
     cache = LocalModelNamespaceCache.decode(new)
-    if old is not None and is_exempt(old, new):
+    if is_exempt(old, new):
         return GOOD
     known = set(node_groups)
     return Verdict.of(

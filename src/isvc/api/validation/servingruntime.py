@@ -26,7 +26,7 @@ def validate_runtime(
     """Judges whether a runtime may be stored beside `others`, the runtimes that could serve the same models."""
     new = complete(new, kind)
     runtime = kind.decode(new)
-    if runtime.spec.is_disabled or (old is not None and is_exempt(old, new)):
+    if runtime.spec.is_disabled or is_exempt(old, new):
         return GOOD
     before = kind.decode(old).spec if old is not None else None
     return Verdict.of(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from isvc.apiserver.objects.metadata import now
+from isvc.apiserver.refusals import join_reasons
 from isvc.kube.conditions import find, is_condition_true
 from isvc.kube.objects import Object, annotations_of
 
@@ -68,8 +69,7 @@ def _as_set(value: str | list[str] | None) -> dict[str, None]:
 
 
 def _in_use(names: list[str]) -> str:
-    words = [f'"{name}" is already in use' for name in names]
-    return words[0] if len(words) == 1 else f"[{', '.join(words)}]"
+    return join_reasons(f'"{name}" is already in use' for name in names)
 
 
 def _names_accepted(problem: tuple[str, str] | None) -> Object:

@@ -15,9 +15,9 @@ import orjson
 
 from isvc.apiserver.openapi.schemas import V3
 from isvc.kube.objects import Object
+from isvc.kube.schemas import change_inner
 
 _WORTH_IT: Final = 100  # bytes; a reference has about half as many
-_INNER: Final = ("items", "additionalProperties")
 
 
 def share(schemas: dict[str, Object]) -> dict[str, Object]:
@@ -61,7 +61,4 @@ def _content(schema: Object) -> bytes:
 
 def _map(schema: Object, change: Callable[[Object], Object]) -> Object:
     """Returns a schema whose fields and items are changed."""
-    changed = {key: change(schema[key]) for key in _INNER if isinstance(schema.get(key), dict)}
-    if "properties" in schema:
-        changed["properties"] = {name: change(each) for name, each in schema["properties"].items()}
-    return {**schema, **changed}
+    return {**schema, **change_inner(schema, change)}

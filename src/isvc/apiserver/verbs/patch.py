@@ -120,7 +120,7 @@ async def apply(api: Api, call: Call) -> Response:
     named = bool(intent["metadata"].get("name"))
     name = intent["metadata"].setdefault("name", call.name)
     if name != call.name:
-        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+        raise refusals.misnamed(name, call.name)
     if intent["metadata"].get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
     collection = call.description.collection

@@ -34,7 +34,7 @@ async def update(api: Api, call: Call) -> Response:
     if not name:
         raise refusals.nameless(call.name)
     if name != call.name:
-        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
+        raise refusals.misnamed(name, call.name)
     description = call.description
     if api.store.latest(description.collection, call.namespace, call.name) is None:
         if description.strategy.create_on_update and not call.subresource:

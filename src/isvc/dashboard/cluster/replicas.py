@@ -13,12 +13,12 @@ from typing import Final
 
 from isvc.dashboard.views.figures import Replicas
 from isvc.dashboard.views.rows import Place
-from isvc.insight.diagnosis.pods import SERVICE_LABELS, pods_of
+from isvc.insight.diagnosis.pods import named_services, pods_of
 from isvc.insight.diagnosis.snapshot import SERVICE_OF_POD
 from isvc.insight.operations import kinds
 from isvc.insight.operations.edits import canary_share
 from isvc.kube.conditions import is_condition_true
-from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import DEPLOYMENTS, PODS
 from isvc.toolkit.cache import OWNER, Cache
@@ -91,8 +91,7 @@ def is_pod_ready(pod: Object) -> bool:
 
 def services_of_pod(pod: Object) -> list[Place]:
     """Returns the services that a pod's labels name. Which kind a name is of, counting finds out."""
-    names = {labels[label] for label in SERVICE_LABELS if label in (labels := labels_of(pod))}
-    return [Place(kind, namespace_of(pod), name) for name in names for kind in _KINDS.values()]
+    return [Place(kind, namespace_of(pod), name) for name in named_services(pod) for kind in _KINDS.values()]
 
 
 def service_of_deployment(deployment: Object) -> list[Place]:

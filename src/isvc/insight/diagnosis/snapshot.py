@@ -17,9 +17,9 @@ from isvc.api.resources import (
     SERVING_RUNTIMES,
 )
 from isvc.engine.plan import Child, Reference
-from isvc.insight.diagnosis.pods import SERVICE_LABELS
+from isvc.insight.diagnosis.pods import named_services
 from isvc.kube.errors import Forbidden, NotFound
-from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
     EVENTS,
@@ -198,18 +198,13 @@ def _owned_objects(cache: Cache, service: Object) -> dict[Resource, list[Object]
     return {resource: list(each.values()) for resource, each in found.items()}
 
 
-def _named_services(pod: Object) -> Iterable[str]:
-    """Returns the names that a pod's labels say it belongs to."""
-    return {labels[label] for label in SERVICE_LABELS if label in (labels := labels_of(pod))}
-
-
 def _involved_uid(event: Object) -> Iterable[str]:
     return (str(dig(event, "involvedObject", "uid")),)
 
 
 _INVOLVED: Final = "involved"
 _INDEXERS: Final[Mapping[Resource, Mapping[str, Indexer]]] = {
-    PODS: {SERVICE_OF_POD: _named_services},
+    PODS: {SERVICE_OF_POD: named_services},
     EVENTS: {_INVOLVED: _involved_uid},
 }
 

@@ -23,7 +23,7 @@ from isvc.programs.options import Options
 from isvc.serving.thirdparty import GATEWAYS
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.reads import Read
+from isvc.toolkit.reads import Read, widest
 
 #: Kinds that people often may not list; their children are then left out.
 _GUARDED: Final = frozenset({SECRETS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS})
@@ -77,14 +77,11 @@ async def load_cluster(
 
 def _selections(reads: Iterable[Read], system: str, namespaces: frozenset[str] | None) -> list[Read]:
     """Returns what to list: each kind once, unless its parts are smaller."""
-    widest: dict[Resource, list[Read]] = {}
+    kinds: dict[Resource, list[Read]] = {}
     for read in reads:
-        if read.resource == PODS:  # they decide on the status alone
-            continue
-        known = widest.setdefault(read.resource, [])
-        if not any(other.includes(read) for other in known):
-            known[:] = [other for other in known if not read.includes(other)] + [read]
-    return [part for known in widest.values() for read in known for part in _parts(read, system, namespaces)]
+        if read.resource != PODS:  # they decide on the status alone
+            kinds.setdefault(read.resource, []).append(read)
+    return [part for kind in kinds.values() for read in widest(kind) for part in _parts(read, system, namespaces)]
 
 
 def _parts(read: Read, system: str, namespaces: frozenset[str] | None) -> Iterable[Read]:

@@ -86,8 +86,11 @@ def _window(rules: Object) -> int:
 def _stabilize(history: History, now: float, current: int, wanted: int, windows: tuple[int, int]) -> _Stabilized:
     """Keeps within the lowest recommendation of the window for growing and the highest of that for shrinking."""
     up_window, down_window = windows
-    lowest = min([wanted, *(count for moment, count in history.recommendations if moment > now - up_window)])
-    highest = max([wanted, *(count for moment, count in history.recommendations if moment > now - down_window)])
+
+    def recommended_within(window: int) -> list[int]:
+        return [wanted, *(count for moment, count in history.recommendations if moment > now - window)]
+
+    lowest, highest = min(recommended_within(up_window)), max(recommended_within(down_window))
     oldest = now - max(up_window, down_window)
     history.recommendations = [each for each in history.recommendations if each[0] > oldest] + [(now, wanted)]
     replicas = min(max(current, lowest), highest)

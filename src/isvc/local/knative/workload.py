@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from isvc.kube.objects import Object, annotations_of, dig, labels_of, name_of, namespace_of, uid_of
@@ -57,13 +58,15 @@ def asks_for_agent(revision: Object) -> bool:
 
 def user_port(revision: Object) -> int:
     """Returns the port on which the first container with one takes requests."""
-    ports = (port for each in revision["spec"]["containers"] for port in each.get("ports") or ())
-    return int(next((port["containerPort"] for port in ports), DEFAULT_PORT))
+    return int(next((port["containerPort"] for port in _ports(revision)), DEFAULT_PORT))
 
 
 def _is_h2c(revision: Object) -> bool:
-    ports = (port for each in revision["spec"]["containers"] for port in each.get("ports") or ())
-    return any(port.get("name") == "h2c" for port in ports)
+    return any(port.get("name") == "h2c" for port in _ports(revision))
+
+
+def _ports(revision: Object) -> Iterator[Object]:
+    return (port for each in revision["spec"]["containers"] for port in each.get("ports") or ())
 
 
 def _labels(revision: Object) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from isvc.kube.gourl import url_host
 from isvc.toolkit.failure import ConfigError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -80,7 +81,7 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> ClusterConfig:
         raise ConfigError("this is not a pod: KUBERNETES_SERVICE_HOST is not set")
     namespace = account / "namespace"
     return ClusterConfig(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=f"https://{url_host(host)}:{port}",
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         ca=_read(account / "ca.crt"),
         token_file=account / "token",

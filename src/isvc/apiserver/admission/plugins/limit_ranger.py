@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from isvc.apiserver.admission.plugins.amounts import Amounts, amounts, pod_amounts
-from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden, join_reasons
+from isvc.apiserver.admission.plugins.plugin import Plugin, forbidden
+from isvc.apiserver.refusals import join_reasons
 from isvc.apiserver.request import AdmissionRequest
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted
 from isvc.kube.quantity import Quantity

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from isvc.apiserver import refusals
 from isvc.apiserver.reader import Reader
 from isvc.apiserver.request import AdmissionRequest
@@ -33,9 +31,3 @@ def forbidden(request: AdmissionRequest, obj: Object | None, why: str) -> Forbid
     meta = (obj or {}).get("metadata") or {}
     name = request.name or meta.get("name") or meta.get("generateName") or "Unknown"
     return refusals.forbidden(request.description.resource, name, why)
-
-
-def join_reasons(reasons: Iterable[str]) -> str:
-    """Joins reasons as Go shows a list of errors: one bare, more in brackets, none twice."""
-    distinct = list(dict.fromkeys(reasons))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from isvc.controllers.llmisvc.observed import Network
 from isvc.controllers.llmisvc.router.paths import base_paths
 from isvc.controllers.llmisvc.router.validation import gateway_key
+from isvc.kube.gourl import url_host
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.serving.hosts import CLUSTER_DOMAIN, service_host
 from isvc.serving.refused import Refused
@@ -119,9 +120,8 @@ def _hosts(route: Object, listener: Object, gateway: Object, wildcard_label: str
 
 
 def _url(host: str, scheme: str, port: int, path: str) -> str:
-    if ":" in host:
-        host = f"[{host}]"
-    return f"{scheme}://{host}{path}" if port in (0, _STANDARD_PORTS[scheme]) else f"{scheme}://{host}:{port}{path}"
+    given = "" if port in (0, _STANDARD_PORTS[scheme]) else f":{port}"
+    return f"{scheme}://{url_host(host)}{given}{path}"
 
 
 @lru_cache(maxsize=1024)

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from isvc.kube.gourl import url_host
+
 
 class Endpoint(NamedTuple):
     host: str
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{url_host(self.host)}:{self.port}"
 
 
 class Running(Counter[Endpoint]):
