@@ -18,9 +18,10 @@ from isvc.engine.plan import Child, Part, Plan, Reference, Retire, Stop, Want
 from isvc.kube.objects import LAST_APPLIED, Key, Object, annotations_of, labels_of, name_of, namespace_of, without
 from isvc.kube.readiness import READY
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, SERVICES
-from isvc.serving import knative
+from isvc.serving import hosts, knative
 from isvc.serving.endpoints import NoEndpoint
 from isvc.serving.knative import Revision, scale_annotations
+from isvc.serving.refused import Refused
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
 from isvc.serving.workload.autoscaler import autoscaler
 from isvc.serving.workload.component import Component
@@ -59,20 +60,26 @@ def _plan(observed: Observed) -> Plan:
     try:
         policies = read_policies(annotations_of(observed.raw), observed.spec)
         resolved = resolve(observed.spec, observed.services.get, observed.runtimes.get, observed.llm_service)
+        children = _children(observed, resolved, policies)
     except InvalidPolicies as error:
         return _stopped(Stop(ROUTER, READY, INVALID, f"annotation {STEP_POLICIES}: {error}", "correct the annotation"))
     except NoEndpoint as missing:
         return _stopped(Stop(ROUTER, READY, SERVICE_NOT_READY, str(missing), missing.remedy))
-    if observed.mode is DeploymentMode.STANDARD:
-        children = tuple(_standard(observed, resolved, policies))
-    elif observed.has_knative:
-        children = (_knative(observed, resolved, policies),)
-    else:
+    except Refused as refused:
+        return _stopped(Stop(ROUTER, READY, INVALID, refused.message, refused.remedy or "correct the graph"))
+    if children is None:
         message = "It is not possible to use Knative deployment mode when Knative Services are not available"
         remedy = "install Knative Serving, or create the graph anew in Standard mode"
         return _stopped(Stop(ROUTER, READY, KNATIVE_MISSING, message, remedy))
     other = Part("other mode", Retire("the graph is deployed in another mode"), others)
     return Plan((Part(ROUTER, Want(children), kinds), other))
+
+
+def _children(observed: Observed, resolved: Resolved, policies: Mapping[str, StepPolicy]) -> tuple[Child, ...] | None:
+    """Returns what runs the graph; None where its mode needs Knative, and that is not there."""
+    if observed.mode is DeploymentMode.STANDARD:
+        return tuple(_standard(observed, resolved, policies))
+    return (_knative(observed, resolved, policies),) if observed.has_knative else None
 
 
 def _stopped(stop: Stop) -> Plan:
@@ -85,6 +92,7 @@ def _annotations(graph: Object) -> dict[str, str]:
 
 def _standard(observed: Observed, resolved: Resolved, policies: Mapping[str, StepPolicy]) -> list[Child]:
     graph, config, spec = observed.raw, observed.config, observed.spec
+    hosts.public_place(observed.name, graph, config.ingress)  # a host that there cannot be is refused before all
     component = Component(
         name=name_of(graph),
         namespace=namespace_of(graph),
