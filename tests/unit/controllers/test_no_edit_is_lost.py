@@ -19,6 +19,9 @@ from isvc.api.resources import (
     INFERENCE_SERVICES,
     LLM_INFERENCE_SERVICE_CONFIGS,
     LLM_INFERENCE_SERVICES,
+    LOCAL_MODEL_CACHES,
+    LOCAL_MODEL_NODE_GROUPS,
+    LOCAL_MODEL_NODES,
     SERVING_RUNTIMES,
 )
 from isvc.insight.rendering.renderer import Cluster
@@ -27,14 +30,14 @@ from isvc.insight.simulation.server import MemoryServer, Place
 from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.errors import Conflict
 from isvc.kube.objects import Object, deep_copy
-from isvc.kube.resource import CONFIG_MAPS, Resource
+from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, NODES, PERSISTENT_VOLUMES, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.programs.options import Options
 from isvc.serving.shipped import shipped_presets
 from isvc.toolkit.client.transport import Call
 
 NAMESPACE = "models"
 SKLEARN = {"modelFormat": {"name": "sklearn"}, "storageUri": "gs://a/b"}
-NODES = {"root": {"routerType": "Sequence", "steps": [{"serviceName": "target"}]}}
+STEPS = {"root": {"routerType": "Sequence", "steps": [{"serviceName": "target"}]}}
 
 
 def document(resource: Resource, name: str, spec: Object) -> Object:
@@ -100,11 +103,24 @@ def with_tokenizer_beside(scheduler: Object) -> Object:
     return scheduler
 
 
+def node(name: str) -> Object:
+    conditions = [{"type": "Ready", "status": "True"}]
+    return NODES.typed({"metadata": {"name": name, "labels": {"name": name}}, "status": {"conditions": conditions}})
+
+
+def group_of(name: str) -> Object:
+    """A group whose one node has this name."""
+    term = {"matchExpressions": [{"key": "name", "operator": "In", "values": [name]}]}
+    volume = {"hostPath": {"path": "/models"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}
+    spec = {"storageLimit": "1Gi", "persistentVolumeSpec": volume, "persistentVolumeClaimSpec": {}}
+    return document(LOCAL_MODEL_NODE_GROUPS, "disks", spec)
+
+
 SCORER = {"plugins": [{"type": "precise-prefix-cache-scorer"}]}
 ROLLOUT = {"defaultRollout": {"maxSurge": "1", "maxUnavailable": "1"}}
 CONFIG = (CONFIG_MAPS, "kserve", "inferenceservice-config")
 TARGET = document(INFERENCE_SERVICES, "target", own_format(runtime="own"))
-GRAPH = (INFERENCE_GRAPHS, document(INFERENCE_GRAPHS, "it", {"nodes": NODES}))
+GRAPH = (INFERENCE_GRAPHS, document(INFERENCE_GRAPHS, "it", {"nodes": STEPS}))
 CASES = {
     "a runtime": Case(
         (INFERENCE_SERVICES, document(INFERENCE_SERVICES, "it", own_format())),
@@ -193,6 +209,19 @@ CASES = {
         ((LLM_INFERENCE_SERVICE_CONFIGS, with_tokenizer_beside(preset("kserve-config-llm-scheduler"))),),
         comes=True,
     ),
+    "a node group": Case(
+        (
+            LOCAL_MODEL_CACHES,
+            document(
+                LOCAL_MODEL_CACHES,
+                "it",
+                {"sourceModelUri": "gs://a/b", "modelSize": "1Gi", "nodeGroups": ["disks"]},
+            ),
+        ),
+        (LOCAL_MODEL_NODE_GROUPS, "", "disks"),
+        lambda group: {**group, "spec": group_of("b")["spec"]},
+        ((LOCAL_MODEL_NODE_GROUPS, group_of("a")),),
+    ),
     "an LLM's configuration": Case(
         (LLM_INFERENCE_SERVICES, document(LLM_INFERENCE_SERVICES, "it", {"model": {"uri": "hf://a/b"}})),
         CONFIG,
@@ -219,6 +248,7 @@ async def simulation_of(case: Case) -> Simulation:
     cluster = Cluster(Options())
     cluster.install([], [], mode="Standard")
     simulation = cluster.simulation
+    simulation.seed((NODES, node(name)) for name in ("a", "b"))
     for resource, obj in case.there:
         await simulation.apply(resource, deep_copy(obj))
     if case.comes:
@@ -241,7 +271,7 @@ def edit(simulation: Simulation, case: Case) -> None:
 
 
 async def create(case: Case, *, at: int | None) -> tuple[dict[Place, Object], int]:
-    """The children in the end, and how many requests it took; `at` is the request that the edit comes with."""
+    """The children in the end, and how many requests it took; the edit comes with request `at`, or after all."""
     simulation = await simulation_of(case)
     server = simulation.server
     server.__class__ = Editing
@@ -251,11 +281,16 @@ async def create(case: Case, *, at: int | None) -> tuple[dict[Place, Object], in
         edit(simulation, case)
         await simulation.settle_ready()
     notify = server.changed
-    # What controllers write does not bring their objects back, and nothing becomes ready, which would.
-    server.changed = lambda *change: notify(*change) if server.author is None else None
+    # What controllers write does not bring their objects back, and nothing becomes ready, which would. The list of a
+    # node is made by the controller of caches, for another.
+    server.changed = lambda *it: notify(*it) if server.author is None or it[0] == LOCAL_MODEL_NODES else None
     resource, obj = case.created
     await simulation.apply(resource, deep_copy(obj))
     await simulation.settle()
+    if server.requests == at:
+        server.at = -1
+        edit(simulation, case)
+        await simulation.settle()
     await retry(simulation)
     return dict(children(simulation)), server.requests
 
@@ -270,9 +305,36 @@ async def retry(simulation: Simulation) -> None:
     assert not simulation.crashes
 
 
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "aWQ=", "AWS_SECRET_ACCESS_KEY": "a2V5"}
+
+
+def secret(endpoint: str) -> Object:
+    metadata = {"name": "s3", "namespace": NAMESPACE, "annotations": {"serving.kserve.io/s3-endpoint": endpoint}}
+    return SECRETS.typed({"metadata": metadata, "data": CREDENTIALS})
+
+
+async def endpoint_of(name: str, simulation: Simulation, *, at: int) -> tuple[str, int]:
+    """Creates an LLM, and edits its Secret at a request: whom its pods ask in the end, how many requests it took."""
+    server = simulation.server
+    server.__class__ = Editing
+    assert isinstance(server, Editing)
+    server.requests, server.at = 0, at
+    server.edit = lambda: simulation.seed([(SECRETS, secret("new"))])
+    await simulation.apply(
+        LLM_INFERENCE_SERVICES, document(LLM_INFERENCE_SERVICES, name, {"model": {"uri": "s3://a/b"}})
+    )
+    await simulation.settle_ready()
+    deployment = simulation.objects.get(DEPLOYMENTS, f"{name}-kserve", NAMESPACE) or {}
+    (initializer,) = deployment["spec"]["template"]["spec"]["initContainers"]
+    return next(each["value"] for each in initializer["env"] if each["name"] == "S3_ENDPOINT"), server.requests
+
+
 def children(simulation: Simulation) -> Iterator[tuple[Place, Object]]:
+    """Yields what follows edits: a volume of a cache stays as it was made, and a list of a node stays, empty."""
     for resource, namespace, name in simulation.server.written:
-        if resource.group != GROUP and (live := simulation.objects.get(resource, name, namespace)) is not None:
+        is_child = resource == LOCAL_MODEL_NODES or (resource.group != GROUP and resource != PERSISTENT_VOLUMES)
+        live = simulation.objects.get(resource, name, namespace) if is_child else None
+        if live is not None and live.get("spec") != {"localModels": []}:
             yield (resource, namespace, name), live.get("spec") or {}
 
 
@@ -282,6 +344,21 @@ async def test_an_edit_arrives_at_whichever_step_of_a_creation_it_comes(case: st
     assert expected
     without_edit, requests = await create(CASES[case], at=10_000)
     assert without_edit != expected, "the edit makes a difference"
-    for step in range(requests):
+    for step in range(requests + 1):
         found, _ = await create(CASES[case], at=step)
         assert found == expected, f"edited at request {step} of {requests}"
+
+
+async def test_an_edit_of_a_secret_arrives_until_the_service_is_ready_though_nobody_watches_it() -> None:
+    cluster = Cluster(Options())
+    cluster.install([], [])
+    simulation = cluster.simulation
+    account = {"metadata": {"name": "default", "namespace": NAMESPACE}, "secrets": [{"name": "s3"}]}
+    simulation.seed([(SERVICE_ACCOUNTS, SERVICE_ACCOUNTS.typed(account)), (SECRETS, secret("old"))])
+    await endpoint_of("first", simulation, at=10_000)  # presets get their statuses with it
+    endpoint, requests = await endpoint_of("unedited", simulation, at=10_000)
+    assert endpoint == "old"
+    for step in range(requests):
+        simulation.seed([(SECRETS, secret("old"))])
+        endpoint, _ = await endpoint_of(f"edited-{step}", simulation, at=step)
+        assert endpoint == "new", f"edited at request {step} of {requests}"

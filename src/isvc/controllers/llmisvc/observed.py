@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
 
 from isvc.api.annotations import is_stopped
 from isvc.api.codec import decode
@@ -20,9 +19,6 @@ from isvc.serving.config import Config
 from isvc.serving.credentials import Lookup
 from isvc.serving.environment import WILDCARD_LABEL, Environment
 from isvc.serving.llm.presets import Settings
-
-SECRETS_MAX_AGE: Final = 30.0
-SECRETS_MAX_ABSENCE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +146,7 @@ class Observed(engine.Observed):
 
     @cached_property
     def lookup(self) -> Lookup:
-        return Lookup(self.namespace, self.answers, self.accounts, SECRETS_MAX_AGE, SECRETS_MAX_ABSENCE)
+        return Lookup(self.namespace, self.answers, self.accounts)
 
     @cached_property
     def stopped(self) -> bool:

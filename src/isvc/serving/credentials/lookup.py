@@ -19,16 +19,11 @@ from isvc.serving.refused import Refused
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """`account_in_memory` finds service accounts where an informer has them.
-
-    A secret that was read `max_age` seconds ago will do, or found missing `max_absence` seconds ago.
-    """
+    """`account_in_memory` finds service accounts where an informer has them. Secrets are read for each decision."""
 
     namespace: str
     answers: Answers = field(default_factory=Answers)
     account_in_memory: Callable[[str], Object | None] | None = None
-    max_age: float = 0.0
-    max_absence: float = 0.0
 
     def service_account(self, name: str) -> Object | None:
         if self.account_in_memory is not None:
@@ -43,7 +38,7 @@ class Lookup:
         self.answers.expect(*map(self._secret, names))
 
     def _secret(self, name: str) -> Stored:
-        return Stored(SECRETS, name, self.namespace, self.max_age, self.max_absence)
+        return Stored(SECRETS, name, self.namespace)
 
 
 def secret_value(secret: Object, key: str) -> str | None:
