@@ -82,10 +82,13 @@ class Publisher:
         changes = self._backends.update()
         for target in changes.targets:
             self._scopes.target_changed(target)
-        self._put_endpoints(changes.members)  # for which Envoy asks as soon as it has a cluster
+        # Envoy asks for endpoints as soon as it has a cluster. It makes one anew that is another now, and waits for its
+        # endpoints before it goes on, but does not ask for them a second time.
+        anew = [name for name in changes.clusters if self._xds.is_acknowledged(Cluster, name)]
+        self._put_endpoints({name: self._backends.members(name) for name in anew} | changes.members)
         for name, definition in changes.clusters.items():
             self._xds.put(Cluster, name, encode(Cluster, definition))
-        await self._send(Cluster, changes.clusters)
+        await asyncio.gather(self._send(Cluster, changes.clusters), self._send(ClusterLoadAssignment, anew))
         await self._send_endpoints(changes.members)
         self.on_endpoints({cluster_target(name)[0] for name in (*changes.members, *changes.emptied, *changes.gone)})
         await self._publish_routes()

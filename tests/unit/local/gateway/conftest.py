@@ -42,6 +42,7 @@ class Cluster(MemoryReader):
         self.session: aiohttp.ClientSession
         self.port = 0
         self.pods_port = 0
+        self.log: Path
         self.routes: list[tuple[str, Key]] = []
 
     async def service(self, name: str, *endpoints: tuple[int, bool], **port: object) -> None:
@@ -150,6 +151,7 @@ async def nobody_knows(host: str, path: str, *, has_waited: bool = False) -> Non
 async def running_gateway(folder: Path, front: Front, **asked) -> AsyncIterator[Cluster]:
     cluster = Cluster()
     certificates = asked.pop("certificates", None)
+    cluster.log = folder / "envoy.log"
     reaper = Reaper(folder / "processes")
     reaper.start()
     cluster.port, cluster.pods_port = free_port(), free_port()
@@ -157,7 +159,7 @@ async def running_gateway(folder: Path, front: Front, **asked) -> AsyncIterator[
         cluster,
         Settings(cluster.port, cluster.pods_port, front=front, **asked),
         folder=folder / "run",
-        log_file=folder / "envoy.log",
+        log_file=cluster.log,
         reaper=reaper,
         why_unready=nobody_knows,
         certificates=certificates,

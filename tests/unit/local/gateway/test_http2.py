@@ -70,6 +70,15 @@ async def test_a_client_of_http1_reaches_a_server_of_http2_alone(gateway):
         assert b"\0\0\0\0\2HI" in answer
 
 
+async def test_a_service_may_speak_another_protocol_from_now_on(gateway):
+    """Envoy makes its cluster anew, and must not wait for endpoints that nobody sends again: 15 s without any news."""
+    async with echoing() as (_, port):
+        for protocol in ({}, {"appProtocol": H2C}, {}):
+            await gateway.service("s", (port, True), **protocol)
+        await gateway.service("s", (port, False), appProtocol=H2C)
+    assert "initial fetch timed out" not in gateway.log.read_text()
+
+
 async def test_a_client_that_leaves_half_way_ends_the_request_behind(gateway, sites):
     arrived, ended = asyncio.Event(), asyncio.Event()
 
