@@ -50,7 +50,8 @@ class Unsupported(StorageError):
 
 def from_http_status(status: int, what: str, explanation: str = "") -> StorageError:
     """Returns the error for an HTTP answer; a server that is busy or broken is worth another try."""
-    message = f"{what}: the server answered {status}" + (f": {explanation}" if explanation else "")
+    words = " ".join(explanation.split())
+    message = f"{what}: the server answered {status}" + (f": {words}" if words else "")
     if status in (401, 403):
         return Denied(message)
     if status in (404, 410):

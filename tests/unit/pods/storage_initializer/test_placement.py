@@ -58,7 +58,13 @@ def test_claims_are_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [([], 2), (["file:///x"], 2), (["file:///nowhere", "{}/m"], 3), (["ftp://h/x", "{}/m"], 8)],
+    [
+        ([], 2),
+        (["file:///x"], 2),
+        (["file:///nowhere", "{}/m"], 3),
+        (["file:///dev/zero", "{}/m"], 4),
+        (["ftp://h/x", "{}/m"], 8),
+    ],
 )
 def test_statuses(tmp_path: Path, arguments: list[str], status: int) -> None:
     message = tmp_path / "termination-log"

@@ -52,6 +52,13 @@ def test_not_followed(web: Site, tmp_path: Path, target: str) -> None:
     assert len(web.requests) == 1
 
 
+def test_one_that_never_ends_is_told_in_one_line(web: Site, tmp_path: Path) -> None:
+    web.spoil = redirect("/model.bin")
+    _, message = bring(f"{web.address}/model.bin", tmp_path)
+    assert "infinite loop" in message
+    assert len(message.splitlines()) == 1
+
+
 def test_metadata_is_no_source_even_when_asked_for(tmp_path: Path) -> None:
     status, message = bring("http://169.254.169.254/latest/meta-data/", tmp_path)
     assert status == 4

@@ -27,6 +27,8 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     if not wanted:
         raise NotFound(f"{uri}: there is no file")
     for path, relative in wanted:
+        if path.exists() and not path.is_file():  # a device or pipe, which may never end
+            raise Denied(f"{uri}: {path} is not a regular file")
         _link_or_copy(path, place(folder, relative))
 
 
