@@ -22,7 +22,7 @@ from isvc.programs.cluster_manifests import OPEN, kinds
 from isvc.toolkit.client import PatchKind
 from isvc.toolkit.failure import Unreachable
 from isvc.toolkit.rotation import Certificates
-from isvc.toolkit.webhook import WebhookServer, conversion
+from isvc.toolkit.webhook import Conversion, WebhookServer
 
 
 async def install(client: Any, definition: KindRow) -> None:
@@ -91,7 +91,7 @@ async def converting(client: Any, namespace: str, tmp_path: Path) -> AsyncIterat
     await install(client, definition)
     certificates = Certificates(client, namespace=namespace, secret="cert", hosts=["127.0.0.1"], cert_dir=tmp_path)
     await certificates.ensure()
-    server = WebhookServer(0, tmp_path, {"/convert": conversion(convert)}, host="127.0.0.1")
+    server = WebhookServer(0, tmp_path, {"/convert": Conversion(convert)}, host="127.0.0.1")
     await server.start()
     secret = await client.get(SECRETS, "cert", namespace)
     webhook = {

@@ -26,7 +26,7 @@ from isvc.kube.resource import (
 from isvc.serving import annotations as names
 from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client import Client
-from isvc.toolkit.webhook import WebhookServer, mutating
+from isvc.toolkit.webhook import Admission, WebhookServer
 from isvc.webhooks.pods import PATH, PodMutator
 
 CONFIG_MAP: Object = {
@@ -42,7 +42,7 @@ async def webhook(client: Client, namespace: str, tmp_path: Path) -> AsyncIterat
     server = WebhookServer(
         0,
         tmp_path,
-        {PATH: mutating(PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), client, "kserve"))},
+        {PATH: Admission(PodMutator(MemoryReader([(CONFIG_MAPS, CONFIG_MAP)]), client, "kserve"))},
         host="127.0.0.1",
     )
     await server.start()

@@ -30,15 +30,15 @@ from isvc.toolkit.client import Client, PatchKind
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.rotation import Certificates, Targets
 from isvc.toolkit.webhook import (
+    Admission,
     AdmissionRequest,
     AdmissionResponse,
+    Conversion,
+    Route,
     WebhookServer,
     allow,
-    conversion,
     deny,
-    mutating,
     patched,
-    validating,
 )
 from isvc.wire.x509.issue import AUTHORITY_LIFE, SERVING_LIFE, issue_authority, issue_serving
 
@@ -82,7 +82,11 @@ def to_version(objects: list[dict], version: str) -> list[dict]:
 async def server(tmp_path, client, namespace) -> AsyncIterator[WebhookServer]:
     certificates = Certificates(client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=tmp_path)
     await certificates.ensure()
-    routes = {"/mark": mutating(mark), "/judge": validating(judge), "/convert": conversion(to_version)}
+    routes: dict[str, Route] = {
+        "/mark": Admission(mark),
+        "/judge": Admission(judge),
+        "/convert": Conversion(to_version),
+    }
     running = WebhookServer(0, tmp_path, routes, host="127.0.0.1")
     await running.start()
     running.open()

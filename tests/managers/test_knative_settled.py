@@ -18,7 +18,7 @@ from isvc.kube.resource import MUTATING_WEBHOOK_CONFIGURATIONS, SERVICES
 from isvc.serving.thirdparty import KNATIVE_SERVICES, VIRTUAL_SERVICES
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.rotation import Certificates, Targets
-from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, WebhookServer, mutating, patched
+from isvc.toolkit.webhook import Admission, AdmissionRequest, AdmissionResponse, WebhookServer, patched
 
 PREDICTOR = "life-predictor"
 HOSTS = ("localhost", "127.0.0.1")
@@ -41,7 +41,7 @@ def as_knative_defaults(request: AdmissionRequest) -> AdmissionResponse:
 async def knative_webhook(client, namespace, tmp_path) -> AsyncIterator[None]:
     certificates = Certificates(client, namespace=namespace, secret="cert", hosts=HOSTS, cert_dir=tmp_path)
     await certificates.ensure()
-    server = WebhookServer(0, tmp_path, {"/default": mutating(as_knative_defaults)}, host="127.0.0.1")
+    server = WebhookServer(0, tmp_path, {"/default": Admission(as_knative_defaults)}, host="127.0.0.1")
     await server.start()
     server.open()
     rule = {"apiGroups": [KNATIVE_SERVICES.group], "apiVersions": ["v1"], "resources": [KNATIVE_SERVICES.plural]}

@@ -19,7 +19,7 @@ from isvc.kube.resource import CONFIG_MAPS, NAMESPACES, VALIDATING_WEBHOOK_CONFI
 from isvc.programs.tls import trust_clients
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, ClientNames, WebhookServer, allow, validating
+from isvc.toolkit.webhook import Admission, AdmissionRequest, AdmissionResponse, ClientNames, WebhookServer, allow
 from isvc.wire.x509.issue import issue_authority, issue_client, issue_serving
 
 NAME = "kube-apiserver-webhooks"
@@ -38,7 +38,7 @@ async def webhook(folder: Path, admitted: list[AdmissionRequest]) -> AsyncIterat
         admitted.append(request)
         return allow()
 
-    server = WebhookServer(0, folder, {"/": validating(admit)}, host="127.0.0.1", clients=ClientNames((NAME,)))
+    server = WebhookServer(0, folder, {"/": Admission(admit)}, host="127.0.0.1", clients=ClientNames((NAME,)))
     trust_clients(server.tls, folder / "clients.crt")
     await server.start()
     server.open()

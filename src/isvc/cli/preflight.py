@@ -95,7 +95,7 @@ async def _compare_with_programs(client: Client, namespace: str) -> Differences:
     documents = [each for each in rendered if each["kind"] == CLUSTER_STORAGE_CONTAINERS.kind]
     try:
         live = await client.get(CONFIG_MAPS, CONFIG_MAP, namespace)
-        documents.append(with_programs_of(config["data"], {"apiVersion": "v1", "kind": CONFIG_MAPS.kind, **live}))
+        documents.append(with_programs_of(config["data"], CONFIG_MAPS.typed(live)))
     except (NotFound, Forbidden):
         pass  # a finding of its own
     options = Options(system_namespace=namespace)

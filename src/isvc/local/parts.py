@@ -94,8 +94,7 @@ async def warm_up(client: Client) -> None:
 async def _try(client: Client, resource: Resource, spec: Object) -> None:
     """Creates an object that is not stored."""
     named = {"name": "warm-up", "namespace": "default"}
-    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named, "spec": spec}
-    await client.create(resource, obj, dry_run=True)
+    await client.create(resource, resource.manifest(named, spec=spec), dry_run=True)
 
 
 async def ready(*managers: Manager) -> None:

@@ -28,8 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _prepare() -> None:
     """Builds the decoder of services, which the first one would wait for."""
-    kind = {"apiVersion": INFERENCE_SERVICES.api_version, "kind": INFERENCE_SERVICES.kind}
-    read(InferenceService, {**kind, "metadata": {"name": "sample"}, "spec": {"predictor": {}}})
+    read(InferenceService, INFERENCE_SERVICES.manifest({"name": "sample"}, spec={"predictor": {}}))
 
 
 PROGRAM: Final = Program(

@@ -32,11 +32,7 @@ from isvc.wire.x509.issue import issue_self_signed
 
 def _prepare() -> None:
     """Builds what the first service would wait for: decoders, tables of types, and the parts of cryptography."""
-    service = {
-        **sample_service(),
-        "apiVersion": LLM_INFERENCE_SERVICES.api_version,
-        "kind": LLM_INFERENCE_SERVICES.kind,
-    }
+    service = LLM_INFERENCE_SERVICES.typed(sample_service())
     render_preset({"spec": service["spec"]}, default_llm_service(service), Settings.of(Config(), SYSTEM_NAMESPACE))
     issue_self_signed(("localhost",), datetime.now(UTC), timedelta(days=1))
 

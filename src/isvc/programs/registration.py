@@ -14,7 +14,7 @@ from isvc.serving.config.current import Configuration
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.reads import Read
 from isvc.toolkit.rotation import Targets
-from isvc.toolkit.webhook import Route, conversion, mutating, validating
+from isvc.toolkit.webhook import Admission, Conversion, Route
 from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.toolkit.webhook.conversion import ConversionHandler
 from isvc.webhooks.live_reads import Getter
@@ -96,14 +96,12 @@ ClientConfig: TypeAlias = Callable[[str], Object]
 
 def routes(webhooks: Iterable[Webhook], context: WebhookContext) -> dict[str, Route]:
     """Returns the handler at each path."""
-    served: dict[str, Route] = {}
-    for webhook in webhooks:
-        if isinstance(webhook, ConversionWebhook):
-            served[webhook.path] = conversion(webhook.handler)
-        else:
-            wrap = mutating if webhook.action is Action.MUTATE else validating
-            served[webhook.path] = wrap(webhook.handler(context))
-    return served
+    return {
+        webhook.path: Conversion(webhook.handler)
+        if isinstance(webhook, ConversionWebhook)
+        else Admission(webhook.handler(context))
+        for webhook in webhooks
+    }
 
 
 def reads(webhooks: Iterable[Webhook], system_namespace: str) -> list[Read]:

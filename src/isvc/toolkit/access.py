@@ -97,5 +97,5 @@ class Access:
         return self._verdicts[question]
 
     async def _review(self, resource: Resource, spec: Object) -> dict[str, Any]:
-        manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+        manifest = resource.typed({"spec": spec})
         return (await self._client.create(resource, manifest)).get("status") or {}

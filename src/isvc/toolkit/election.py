@@ -164,9 +164,4 @@ class Election:
         }
 
     def _manifest(self) -> Object:
-        return {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
-            "metadata": {"name": self.name, "namespace": self.namespace},
-            "spec": self._spec(None),
-        }
+        return LEASES.manifest({"name": self.name, "namespace": self.namespace}, spec=self._spec(None))

@@ -137,8 +137,7 @@ class Certificates:
             await self._client.update(SECRETS, live | {"data": encoded})
             return
         metadata = {"name": self._secret, "namespace": self._namespace}
-        manifest = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": encoded}
-        await self._client.create(SECRETS, manifest)
+        await self._client.create(SECRETS, SECRETS.manifest(metadata, type="Opaque", data=encoded))
 
     def _served_bundle(self) -> bytes:
         """Returns the authorities of the certificate that this replica serves with now; empty before it has one."""

@@ -18,7 +18,7 @@ from isvc.kube.objects import GVK
 from isvc.programs.tls import trust_clients
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.webhook import ClientNames, WebhookServer, allow, conversion, deny, mutating, patched, validating
+from isvc.toolkit.webhook import Admission, ClientNames, Conversion, Route, WebhookServer, allow, deny, patched
 from isvc.toolkit.webhook import server as server_module
 from isvc.wire.http1 import connection as http_connection
 from isvc.wire.http1.connection import MAX_HEAD
@@ -64,12 +64,12 @@ async def server(tmp_path, authority, seen) -> AsyncIterator[WebhookServer]:
     def crash(request):
         raise KeyError("oops")
 
-    routes = {
-        "/look": mutating(look),
-        "/refuse": validating(refuse),
-        "/complain": validating(complain),
-        "/crash": validating(crash),
-        "/convert": conversion(lambda objects, version: [{**each, "apiVersion": version} for each in objects]),
+    routes: dict[str, Route] = {
+        "/look": Admission(look),
+        "/refuse": Admission(refuse),
+        "/complain": Admission(complain),
+        "/crash": Admission(crash),
+        "/convert": Conversion(lambda objects, version: [{**each, "apiVersion": version} for each in objects]),
     }
     running = WebhookServer(0, tmp_path, routes, host="127.0.0.1")
     await running.start()
@@ -185,7 +185,7 @@ async def test_conversion(ask):
 
 async def test_admission_waits_for_the_caches_but_not_for_ever(tmp_path, authority):
     write_pair(tmp_path, authority)
-    running = WebhookServer(0, tmp_path, {"/look": validating(lambda request: allow())}, host="127.0.0.1")
+    running = WebhookServer(0, tmp_path, {"/look": Admission(lambda request: allow())}, host="127.0.0.1")
     await running.start()
     context = ssl.create_default_context(cadata=authority.certificate.decode())
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
@@ -299,7 +299,7 @@ async def test_what_was_asked_is_answered_before_the_end(tmp_path, authority):
         await decide.wait()
         return allow()
 
-    running = WebhookServer(0, tmp_path, {"/ponder": validating(ponder)}, host="127.0.0.1")
+    running = WebhookServer(0, tmp_path, {"/ponder": Admission(ponder)}, host="127.0.0.1")
     await running.start()
     running.open()
     context = ssl.create_default_context(cadata=authority.certificate.decode())
@@ -331,7 +331,10 @@ async def test_admission_is_for_clients_that_show_a_certificate(tmp_path, author
     write_pair(tmp_path, authority)
     clients, now = issue_authority("clients", SystemClock().now()), SystemClock().now()
     (tmp_path / "clients.crt").write_bytes(clients.certificate)
-    routes = {"/look": mutating(lambda request: allow()), "/convert": conversion(lambda objects, version: objects)}
+    routes: dict[str, Route] = {
+        "/look": Admission(lambda request: allow()),
+        "/convert": Conversion(lambda objects, version: objects),
+    }
     server = WebhookServer(0, tmp_path, routes, host="127.0.0.1", clients=ClientNames(names))
     trust_clients(server.tls, tmp_path / "clients.crt")
     context = ssl.create_default_context(cadata=authority.certificate.decode())
@@ -354,7 +357,7 @@ async def test_admission_is_for_clients_that_show_a_certificate(tmp_path, author
 async def test_a_certificate_of_another_authority_is_no_certificate(tmp_path, authority):
     write_pair(tmp_path, authority)
     (tmp_path / "clients.crt").write_bytes(issue_authority("clients", SystemClock().now()).certificate)
-    server = WebhookServer(0, tmp_path, {"/look": mutating(lambda request: allow())}, clients=ClientNames())
+    server = WebhookServer(0, tmp_path, {"/look": Admission(lambda request: allow())}, clients=ClientNames())
     trust_clients(server.tls, tmp_path / "clients.crt")
     pair = issue_client(authority, "apiserver", [], SystemClock().now(), timedelta(days=1))
     (tmp_path / "client.pem").write_bytes(pair.certificate + pair.key)

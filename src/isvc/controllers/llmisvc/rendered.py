@@ -31,12 +31,9 @@ _LONGEST: Final = 200
 def ask_about(raw: Object, merged: Merged) -> DryRun:
     """Returns the question whether a service may have what was merged for it."""
     spec = storable(merged.raw)
-    body = {
-        "apiVersion": LLM_INFERENCE_SERVICES.api_version,
-        "kind": LLM_INFERENCE_SERVICES.kind,
-        "metadata": {"generateName": names.child(name_of(raw), "-validation-"), "namespace": namespace_of(raw)},
-        "spec": spec,
-    }
+    body = LLM_INFERENCE_SERVICES.manifest(
+        {"generateName": names.child(name_of(raw), "-validation-"), "namespace": namespace_of(raw)}, spec=spec
+    )
     return DryRun(LLM_INFERENCE_SERVICES, hash(_anonymous(spec, raw)), body)
 
 

@@ -18,16 +18,12 @@ SELF_ACCESS_REVIEWS: Final = Resource(
 
 async def own_name(client: Client) -> str:
     """Returns the name of the user that the cluster takes us for. Raises ApiError if it takes us for nobody."""
-    review = {"apiVersion": SELF_REVIEWS.api_version, "kind": SELF_REVIEWS.kind}
+    review = SELF_REVIEWS.typed({})
     return str(dig(await client.create(SELF_REVIEWS, review), "status", "userInfo", "username") or "")
 
 
 async def may(client: Client, verb: str, group: str, plural: str, namespace: str = "") -> bool:
     """Returns whether we may do that in a namespace; without one, in all of them."""
     asked = {"verb": verb, "group": group, "resource": plural, **({"namespace": namespace} if namespace else {})}
-    review = {
-        "apiVersion": SELF_ACCESS_REVIEWS.api_version,
-        "kind": SELF_ACCESS_REVIEWS.kind,
-        "spec": {"resourceAttributes": asked},
-    }
+    review = SELF_ACCESS_REVIEWS.typed({"spec": {"resourceAttributes": asked}})
     return bool(dig(await client.create(SELF_ACCESS_REVIEWS, review), "status", "allowed"))

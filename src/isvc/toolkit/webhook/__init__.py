@@ -1,18 +1,17 @@
 """Admission and conversion webhooks: what the API server asks before it stores or shows an object."""
 
 from isvc.toolkit.webhook.admission import AdmissionRequest, AdmissionResponse, allow, deny, patched
-from isvc.toolkit.webhook.server import ClientNames, Route, WebhookServer, conversion, mutating, validating
+from isvc.toolkit.webhook.server import Admission, ClientNames, Conversion, Route, WebhookServer
 
 __all__ = [
+    "Admission",
     "AdmissionRequest",
     "AdmissionResponse",
     "ClientNames",
+    "Conversion",
     "Route",
     "WebhookServer",
     "allow",
-    "conversion",
     "deny",
-    "mutating",
     "patched",
-    "validating",
 ]

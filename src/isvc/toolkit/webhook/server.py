@@ -54,18 +54,6 @@ class Conversion:
 Route: TypeAlias = Admission | Conversion
 
 
-def mutating(handler: AdmissionHandler) -> Route:
-    return Admission(handler)
-
-
-def validating(handler: AdmissionHandler) -> Route:
-    return Admission(handler)
-
-
-def conversion(handler: ConversionHandler) -> Route:
-    return Conversion(handler)
-
-
 @dataclass(frozen=True, slots=True)
 class ClientNames:
     """The common names, of which a client's certificate has to have one; any certificate will do without names."""

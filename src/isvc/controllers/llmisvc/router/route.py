@@ -36,8 +36,7 @@ def managed_route(observed: Observed, wanted: Object, group: Group | None) -> Ch
             metadata["annotations"] = {MIGRATION: MIGRATED}
     if group is not None:
         spec = share_traffic(spec, group, observed)
-    manifest = {"apiVersion": HTTP_ROUTES.api_version, "kind": HTTP_ROUTES.kind, "metadata": metadata, "spec": spec}
-    return Child(HTTP_ROUTES, manifest)
+    return Child(HTTP_ROUTES, HTTP_ROUTES.manifest(metadata, spec=spec))
 
 
 def _labels(observed: Observed) -> dict[str, str]:

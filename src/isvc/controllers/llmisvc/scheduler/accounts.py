@@ -58,7 +58,7 @@ def account(observed: Observed) -> Object:
     name = names.scheduler_account(observed.name)
     metadata = child_metadata(observed, name, given, annotations)
     inherited = inherited_secrets(source, observed.live.get((SERVICE_ACCOUNTS, name)))
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, **inherited}
+    return SERVICE_ACCOUNTS.manifest(metadata, **inherited)
 
 
 def permissions(observed: Observed, used: Object) -> Iterator[Child]:

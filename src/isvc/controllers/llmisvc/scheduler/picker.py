@@ -46,12 +46,7 @@ def picker_deployment(observed: Observed, account: Object) -> Child:
     spec: Object = {"strategy": {"type": "Recreate"}, "selector": {"matchLabels": selector}, "template": template}
     if scheduler.replicas is not None:
         spec["replicas"] = scheduler.replicas
-    manifest = {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": child_metadata(observed, name, given),
-        "spec": spec,
-    }
+    manifest = DEPLOYMENTS.manifest(child_metadata(observed, name, given), spec=spec)
     url = tokenizer.url(observed) if features.has_tokenizer(scheduler) else None
     with context(f"{_BUILDING}: failed to apply scheduler migrations"):
         rewrite(manifest, url, dig(live, "spec", "template", "spec"))

@@ -34,5 +34,4 @@ def pools(observed: Observed) -> Iterator[Child]:
 def _pool(observed: Observed, resource: Resource, spec: Object) -> Child:
     given = labels.labels(observed.name, labels.SCHEDULER)
     metadata = child_metadata(observed, names.inference_pool(observed.name), given)
-    manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
-    return Child(resource, manifest)
+    return Child(resource, resource.manifest(metadata, spec=spec))

@@ -36,22 +36,10 @@ def tokenizer(observed: Observed, account: Object) -> Iterator[Child]:
     building = "failed to build expected tokenizer deployment"
     with context(f"{building}: failed to attach model artifacts to tokenizer deployment"):
         attach_model(observed, pod, Target(path=_MODEL_PATH), account, dig(live, "spec", "template", "spec"))
-    deployment = {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": child_metadata(observed, name, given),
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": given},
-            "template": {"metadata": {"labels": given}, "spec": pod},
-        },
-    }
+    template = {"metadata": {"labels": given}, "spec": pod}
+    spec = {"replicas": 1, "selector": {"matchLabels": given}, "template": template}
+    deployment = DEPLOYMENTS.manifest(child_metadata(observed, name, given), spec=spec)
     yield Child(DEPLOYMENTS, deployment, policy=MARKED_WORKLOAD)
     port = {"name": _PORT_NAME, "port": PORT, "targetPort": _PORT_NAME, "protocol": "TCP"}
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": child_metadata(observed, name, given),
-        "spec": {"selector": given, "ports": [port]},
-    }
+    service = SERVICES.manifest(child_metadata(observed, name, given), spec={"selector": given, "ports": [port]})
     yield Child(SERVICES, service)

@@ -100,10 +100,10 @@ def worker_permissions(observed: Observed, phase: Phase, account: Account) -> It
 def _account(observed: Observed, named: str, own: str, given: Mapping[str, str], which: str) -> Account:
     if named and named != own:
         return Account(_require_account(observed, named, which), is_users=True)
-    manifest: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": child_metadata(observed, own, given)}
     default = observed.lookup.service_account("default") or {}
     inherited = inherited_secrets(default, observed.live.get((SERVICE_ACCOUNTS, own)))
-    return Account({**manifest, **inherited}, is_users=False)
+    manifest = SERVICE_ACCOUNTS.manifest(child_metadata(observed, own, given), **inherited)
+    return Account(manifest, is_users=False)
 
 
 def _require_account(observed: Observed, name: str, which: str) -> Object:

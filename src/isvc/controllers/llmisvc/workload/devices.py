@@ -31,12 +31,9 @@ def claim_template(observed: Observed) -> Child | None:
     if DEVICE_CLASS not in annotations:
         return None
     spec = _spec(annotations)
-    manifest: Object = {
-        "apiVersion": RESOURCE_CLAIM_TEMPLATES.api_version,
-        "kind": RESOURCE_CLAIM_TEMPLATES.kind,
-        "metadata": {"name": _name(observed, spec), "namespace": observed.namespace},
-        "spec": spec,
-    }
+    manifest = RESOURCE_CLAIM_TEMPLATES.manifest(
+        {"name": _name(observed, spec), "namespace": observed.namespace}, spec=spec
+    )
     return Child(RESOURCE_CLAIM_TEMPLATES, manifest, SPEC)
 
 

@@ -37,12 +37,7 @@ def build_workload(observed: Observed, phase: Phase, given: Mapping[str, str], s
         replicas = 1 if left_asleep(observed.live.get(phase.workload), scaled) else None
     if replicas is not None:
         spec = {**spec, "replicas": replicas}
-    manifest: Object = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": child_metadata(observed, name, given, object_annotations(observed, phase)),
-        "spec": spec,
-    }
+    manifest = resource.manifest(child_metadata(observed, name, given, object_annotations(observed, phase)), spec=spec)
     return Child(resource, manifest, MARKED_WORKLOAD if "replicas" in spec else MARKED_SHARED)
 
 

@@ -81,12 +81,9 @@ def _hpa(
     }
     if settings.behavior is not None:
         spec["behavior"] = settings.behavior
-    manifest: Object = {
-        "apiVersion": HORIZONTAL_POD_AUTOSCALERS.api_version,
-        "kind": HORIZONTAL_POD_AUTOSCALERS.kind,
-        "metadata": child_metadata(observed, phase.hpa, _variant_labels(observed, phase), annotations),
-        "spec": spec,
-    }
+    manifest = HORIZONTAL_POD_AUTOSCALERS.manifest(
+        child_metadata(observed, phase.hpa, _variant_labels(observed, phase), annotations), spec=spec
+    )
     return Child(HORIZONTAL_POD_AUTOSCALERS, manifest, SPEC_AND_METADATA)
 
 
@@ -111,12 +108,7 @@ def _scaled_object(
     metadata = child_metadata(
         observed, phase.scaled_object, _variant_labels(observed, phase) if annotations else given, annotations
     )
-    manifest: Object = {
-        "apiVersion": SCALED_OBJECTS.api_version,
-        "kind": SCALED_OBJECTS.kind,
-        "metadata": metadata,
-        "spec": spec,
-    }
+    manifest = SCALED_OBJECTS.manifest(metadata, spec=spec)
     return Child(SCALED_OBJECTS, manifest)
 
 
