@@ -147,7 +147,7 @@ async def test_who_does_not_read_the_answer_is_cut_off(start: Start) -> None:
 
 
 async def test_headers_without_end_are_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LINGER_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 1.0)  # what was not read by then would take the answer along
     running = await start()
     reader = await running.connect(b"GET / HTTP/1.1\r\nX: " + b"x" * 4 * connection.MAX_HEAD)
     assert (await answer(reader))[0] == 431
