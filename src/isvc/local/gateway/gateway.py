@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Final
 from urllib.request import getproxies
 
-from envoy.service.discovery.v3.ads_pb2_grpc import add_AggregatedDiscoveryServiceServicer_to_server
-from envoy.service.ext_proc.v3.external_processor_pb2_grpc import add_ExternalProcessorServicer_to_server
-from grpc import aio
+from grpclib.config import Configuration
+from grpclib.server import Server
 
 from isvc.kube.objects import Key
 from isvc.kube.resource import ENDPOINT_SLICES
@@ -49,7 +48,8 @@ log = logging.getLogger("isvc.gateway")
 _LOOPBACK: Final = ("127.0.0.1", "::1")
 _SECONDS_TO_END: Final = 5.0
 _LOOK: Final = 0.02
-_NO_LIMIT: Final = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+# What Envoy may send before it is read. A request that waits is not read, and must not keep others from being heard.
+_WINDOWS: Final = Configuration(http2_connection_window_size=(1 << 31) - 1, http2_stream_window_size=1 << 18)
 
 
 class Gateway:
@@ -78,7 +78,7 @@ class Gateway:
         self.pools = Pools(reader)
         self.processor = Processor(self.table, self.backends, self.pools, self.publisher, why_unready, self._metrics)
         self.envoy = EnvoyProcess(self._folder, log_file, reaper)
-        self._server: aio.Server | None = None
+        self._server: Server | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._spares = SpareSockets(WORKERS)
 
@@ -89,11 +89,8 @@ class Gateway:
 
     async def start(self) -> None:
         """Starts Envoy; it is ready when `live` returns."""
-        self._server = aio.server(options=_NO_LIMIT)
-        add_AggregatedDiscoveryServiceServicer_to_server(self.xds, self._server)
-        add_ExternalProcessorServicer_to_server(self.processor, self._server)
-        self._server.add_insecure_port(f"unix:{self._folder / OWN_SOCKET}")
-        await self._server.start()
+        self._server = Server([self.xds, self.processor], config=_WINDOWS)
+        await self._server.start(path=str(self._folder / OWN_SOCKET))
         addresses = await self._open_spares()
         proxy = self._proxies.get("http", "")
         configuration = bootstrap(self._settings, addresses, login=self.login.header, proxy=proxy)
@@ -153,7 +150,8 @@ class Gateway:
         await cancel(*self._tasks)
         await self.envoy.child.stop()
         if self._server is not None:
-            await self._server.stop(0)
+            self._server.close()
+            await self._server.wait_closed()
         await self.pools.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 

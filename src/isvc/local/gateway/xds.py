@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from envoy.service.discovery.v3.ads_pb2_grpc import AggregatedDiscoveryServiceServicer
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource
+from grpclib.const import Cardinality, Handler
+from grpclib.server import Stream
 
 from isvc.local.gateway.envoy.messages import (
     Cluster,
@@ -26,6 +27,7 @@ from isvc.local.gateway.tls import Certificates
 
 log = logging.getLogger("isvc.gateway")
 
+_PATH: Final = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 _CERTIFICATES: Final = type_of(Secret)
 _RENEWAL: Final = 60.0  # seconds between two looks at certificates
 _CLUSTERS: Final = type_of(Cluster)
@@ -43,8 +45,8 @@ class Rejected(Exception):
 class _Stream:
     """One Envoy: what it subscribes to, what it was sent, and what of that it has acknowledged."""
 
-    def __init__(self, context: Any) -> None:
-        self._context = context
+    def __init__(self, answers: Stream[DeltaDiscoveryRequest, DeltaDiscoveryResponse]) -> None:
+        self._answers = answers
         self._writing = asyncio.Lock()  # gRPC sends one message at a time
         self._nonce = 0
         self._sent: dict[str, dict[Name, str]] = {}  # versions, by the nonce of a response
@@ -65,14 +67,14 @@ class _Stream:
             removed_resources=[each.name for each in resources if not each.HasField("resource")],
         )
         async with self._writing:
-            await self._context.write(response)
+            await self._answers.send_message(response)
 
     def versions_sent(self, nonce: str) -> dict[Name, str]:
         """Returns the versions that an ACK or NACK is about."""
         return self._sent.pop(nonce, {})
 
 
-class XdsServer(AggregatedDiscoveryServiceServicer):  # type: ignore[misc]
+class XdsServer:
     def __init__(self, certificates: Certificates | None = None) -> None:
         """`certificates` are made for names that Envoy asks for."""
         self._certificates = certificates
@@ -112,12 +114,12 @@ class XdsServer(AggregatedDiscoveryServiceServicer):  # type: ignore[misc]
             await news.wait()
 
     def is_acknowledged(self, kind: type[Any], name: str) -> bool:
-        """Whether Envoy uses a resource as it is now."""
-        resource = type_of(kind), name
-        return (
-            self._stream is not None
-            and self._stream.acknowledged.get(resource, "") == self._resource(*resource).version
-        )
+        """Whether Envoy uses a resource as it is now; certificates that it has ceased to ask for it does not use."""
+        resource, stream = (type_of(kind), name), self._stream
+        if stream is None:
+            return False
+        is_unused = kind is Secret and not stream.subscribes_to(*resource)
+        return is_unused or stream.acknowledged.get(resource, "") == self._resource(*resource).version
 
     def _reason(self, kind: str, name: str) -> str:
         version, reason = self._rejected.get((kind, name), ("", ""))
@@ -127,9 +129,16 @@ class XdsServer(AggregatedDiscoveryServiceServicer):  # type: ignore[misc]
         if names:
             await stream.send(kind, [self._resource(kind, name) for name in names])
 
-    async def DeltaAggregatedResources(self, requests: AsyncIterator[DeltaDiscoveryRequest], context: Any) -> None:
+    def __mapping__(self) -> dict[str, Handler]:
+        """Returns what is asked for by which path of gRPC."""
+        kinds = DeltaDiscoveryRequest, DeltaDiscoveryResponse
+        return {_PATH: Handler(self._delta_aggregated_resources, Cardinality.STREAM_STREAM, *kinds)}
+
+    async def _delta_aggregated_resources(
+        self, requests: Stream[DeltaDiscoveryRequest, DeltaDiscoveryResponse]
+    ) -> None:
         """Answers one Envoy for as long as it lives."""
-        self._stream = stream = _Stream(context)
+        self._stream = stream = _Stream(requests)
         self._changed()
         try:
             async for request in requests:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from tests.ports import free_port
@@ -54,6 +55,27 @@ async def test_a_request_waits_for_the_first_pod_and_the_next_one_does_not_ask(g
     assert await (await gateway.session.get("/")).text() == "served"
     traffic = (await gateway.gateway.traffic())[REVISION].since(before)
     assert (traffic.ended, traffic.active) == (1, 0)  # that one; the others were counted here
+
+
+async def test_more_requests_wait_than_one_connection_carries_and_leave_nothing_behind(gateway, sites, line):
+    waiting, leaving = 250, 150  # grpclib takes 100 streams a connection
+    url, headers = f"http://127.0.0.1:{gateway.port}", {"Host": "h.test"}
+    async with aiohttp.ClientSession(url, headers=headers, connector=aiohttp.TCPConnector(limit=0)) as session:
+        asked = [asyncio.create_task(session.post("/", data=b"x" * 100_000)) for _ in range(waiting)]
+        await until(lambda: line.demand.under_way == waiting, "all in line")
+        for each in asked[:leaving]:
+            each.cancel()
+        await until(lambda: line.demand.under_way == waiting - leaving, "those that left are out of line")
+        await gateway.service("s", (await sites(named("served")), True))
+        assert {await (await each).text() for each in asked[leaving:]} == {"served"}
+    await until(lambda: line.demand.under_way == 0, "all served")
+
+
+@pytest.mark.parametrize("name", ["modèle", "模型", "100%25-%REQ(x)%", r"a\xe8"])
+async def test_a_backend_may_be_named_by_anything(gateway, name):
+    await gateway.route("h.test", (name, 1))
+    answer = await gateway.session.get("/")
+    assert (answer.status, name in (await answer.json())["error"]) == (500, True)
 
 
 async def test_a_request_on_its_way_to_a_pod_that_died_is_answered_by_the_next(gateway, sites, line):

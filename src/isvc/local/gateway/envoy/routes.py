@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 from isvc.kube.durations import limit
 from isvc.kube.objects import Object
@@ -102,7 +103,7 @@ def _processing(destination: Destination) -> Json:
         return {}
     mode: Json = _ALL_SHOWN if destination.picks else _HEADERS_SHOWN
     overrides: Json = {
-        "grpc_initial_metadata": [{"key": ABOUT, "value": destination.cluster}],
+        "grpc_initial_metadata": [{"key": ABOUT, "value": _quoted(destination.cluster)}],
         "processing_mode": mode,
     }
     if destination.processor != OWN_CLUSTER:
@@ -115,6 +116,11 @@ def _processing(destination: Destination) -> Json:
         }
     part = typed("envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute", overrides=overrides)
     return {"typed_per_filter_config": {PROCESSOR: part}}
+
+
+def _quoted(name: str) -> str:
+    """Returns a name, of which users may have made anything, in ASCII, as gRPC wants metadata; Envoy doubles a %."""
+    return quote(name).replace("%", "%%")
 
 
 # As KServe writes it. To compile an expression takes Envoy longer than all else about a route.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import AsyncExitStack, suppress
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
+from contextlib import AsyncExitStack, aclosing, suppress
+from typing import Final, Protocol, TypeVar
+from urllib.parse import unquote
 
-from envoy.service.ext_proc.v3.external_processor_pb2_grpc import ExternalProcessorServicer
+from grpclib.const import Cardinality, Handler
+from grpclib.server import Stream
 
 from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends, cluster_target
@@ -33,6 +35,7 @@ from isvc.local.gateway.routes.table import RouteTable
 
 T = TypeVar("T")
 
+_PATH: Final = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 _HOSTS_TOLD: Final = 20
 _INVALID_BACKEND: Final = 500  # by the Gateway API, of a backend that does not exist or may not be named
 _PATIENCE: Final = 5.0  # seconds until route and endpoints of a ready service have to be known here
@@ -47,7 +50,7 @@ class WhyUnready(Protocol):
         ...
 
 
-class Processor(ExternalProcessorServicer):  # type: ignore[misc]
+class Processor:
     def __init__(
         self,
         table: RouteTable,
@@ -64,13 +67,24 @@ class Processor(ExternalProcessorServicer):  # type: ignore[misc]
         self._metrics = metrics
         self.line_of: Callable[[Target], Line | None] = lambda target: None
 
-    async def Process(
-        self, requests: AsyncIterator[ProcessingRequest], context: Any
-    ) -> AsyncIterator[ProcessingResponse]:
+    def __mapping__(self) -> dict[str, Handler]:
+        """Returns what is asked for by which path of gRPC."""
+        return {_PATH: Handler(self._process, Cardinality.STREAM_STREAM, ProcessingRequest, ProcessingResponse)}
+
+    async def _process(self, stream: Stream[ProcessingRequest, ProcessingResponse]) -> None:
+        metadata = dict(stream.metadata or ())
+        about = unquote(str(metadata.get(ABOUT, "")))
+        async with aclosing(self._answers(stream, about)) as answers:
+            async for answer in answers:
+                await stream.send_message(answer)
+
+    async def _answers(
+        self, requests: AsyncIterator[ProcessingRequest], about: str
+    ) -> AsyncGenerator[ProcessingResponse, None]:
         asked = await anext(requests, None)
         if asked is None or asked.WhichOneof("request") != "request_headers":
             return
-        question = Question.of(asked, dict(context.invocation_metadata()).get(ABOUT, ""))
+        question = Question.of(asked, about)
         if question.about == METRICS:
             yield show(*await self._metrics())
             return
