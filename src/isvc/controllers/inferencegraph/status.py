@@ -27,8 +27,9 @@ CONDITIONS: Final = ConditionSet(())
 STOPPED: Final = "Stopped"
 LOOK_FOR_KNATIVE: Final = 5.0  # no watch reports that it was installed
 LOOK_FOR_LLM: Final = 15.0  # nor that an LLMInferenceService is there, or has another address
+REFUSED: Final = "ReconcileFailed"
 _KIND: Final = INFERENCE_GRAPHS.kind
-_NOT_OF_THE_WORKLOAD: Final = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING, INVALID, "InternalError"})
+_NOT_OF_THE_WORKLOAD: Final = frozenset({SERVICE_NOT_READY, KNATIVE_MISSING, INVALID, REFUSED, "InternalError"})
 """Reasons that say nothing of a workload, and are withdrawn when they no longer hold."""
 
 
@@ -41,6 +42,8 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
         refusal = outcome.refusal
         events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
         status = _with_shared_host(_folded(observed, outcome), observed)
+        if refusal is not None:
+            status = _with_refusal(status, refusal.result.message, observed)
         return Folded(_with_explanations(status, observed.raw), events, _again(observed))
     stop, status = planned.stop, waiting(observed.raw, planned.stop, observed.now)
     if stop.reason == KNATIVE_MISSING:
@@ -68,6 +71,14 @@ def _with_shared_host(status: Object, observed: Observed) -> Object:
         "message": shared_host.describe(shared_host.place_of(observed.raw), observed.elder),
     }
     return {**status, "conditions": [*others, *_with_times([warning], observed.status, observed.now)]}
+
+
+def _with_refusal(status: Object, message: str, observed: Observed) -> Object:
+    """Says what the API server did not allow; whatever ran before runs on."""
+    ready = {"type": READY, "status": conditions.FALSE, "reason": REFUSED, "message": message}
+    others = [each for each in status.get("conditions") or [_not_stopped()] if each["type"] != READY]
+    stamped = _with_times([ready, *others], observed.status, observed.now)
+    return {**status, "conditions": stamped, "observedGeneration": observed.generation}
 
 
 def report_readiness(graph: Object, before: Object, after: Object) -> Iterable[Event]:

@@ -1,4 +1,4 @@
-"""What no graph can be made of is said in its condition: it is its author's to change, and no fault of ours."""
+"""What no graph can be made of, and what a cluster does not allow, is said in its condition: it is no fault of ours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import pytest
 from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.insight.rendering.renderer import Cluster
 from isvc.insight.rendering.shipped import with_section
+from isvc.insight.simulation.server import MemoryServer
 from isvc.kube.conditions import condition_of
+from isvc.kube.errors import Forbidden
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
 from isvc.programs.options import Options
 from isvc.serving.config import CONFIG_MAP
+from isvc.toolkit.client.transport import Call
 
 STEPS = {"root": {"routerType": "Sequence", "steps": [{"serviceUrl": "http://models.example.com/predict"}]}}
 
@@ -42,3 +45,39 @@ async def test_it_is_said_and_nothing_is_made(metadata: dict[str, object], domai
     assert (ready["status"], ready["reason"]) == ("False", "InvalidSpec")
     assert fault in ready["message"]
     assert not list(simulation.objects.list(DEPLOYMENTS))
+
+
+class Strict(MemoryServer):
+    """A cluster with a policy against Deployments."""
+
+    strict = True
+
+    async def exchange(self, call: Call) -> bytes:
+        if self.strict and call.method != "GET" and "/deployments" in call.target:
+            raise Forbidden("no Deployments here")
+        return await super().exchange(call)
+
+
+async def test_what_the_cluster_refuses_is_said_until_it_no_longer_does() -> None:
+    cluster = Cluster(Options())
+    cluster.install([], [], mode="Standard")
+    simulation = cluster.simulation
+    server = simulation.server
+    server.__class__ = Strict
+    assert isinstance(server, Strict)
+    graph = INFERENCE_GRAPHS.typed({"metadata": {"name": "g", "namespace": "ns"}, "spec": {"nodes": STEPS}})
+
+    async def readiness() -> tuple[str, str, int]:
+        await simulation.settle_ready()
+        (stored,) = simulation.objects.list(INFERENCE_GRAPHS)
+        ready = condition_of(stored, "Ready") or {}
+        return ready["status"], ready.get("message", ""), stored["status"]["observedGeneration"]
+
+    await simulation.apply(INFERENCE_GRAPHS, graph)
+    assert await readiness() == ("False", "no Deployments here", 1)
+    server.strict = False
+    simulation.enqueue_all()
+    assert await readiness() == ("True", "", 1)
+    server.strict = True
+    await simulation.apply(INFERENCE_GRAPHS, {**graph, "spec": {"nodes": STEPS, "minReplicas": 2}})
+    assert await readiness() == ("False", "no Deployments here", 2)
