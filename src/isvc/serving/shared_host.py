@@ -1,4 +1,5 @@
-"""Two objects with one host: `{{ .Name }}-{{ .Namespace }}` makes the same of `a-b` in `c` and of `a` in `b-c`.
+"""Two objects with one host: `{{ .Name }}-{{ .Namespace }}` makes the same of `a-b` in `c` and of `a` in `b-c`, and of
+the predictor of `a` in `b` what it makes of `a` in `predictor-b`.
 
 Which of them a request reaches is up to the ingress. The younger one, service or graph, says so in a condition that
 affects no readiness.
@@ -6,7 +7,7 @@ affects no readiness.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -26,13 +27,12 @@ LOOK_FOR_MOVE: Final = 60.0  # of an older one from the host that both have
 _INDEX: Final = "place"
 
 
-def place_of(obj: Object) -> str:
-    """Returns host and path of the URL that an object reports; "" as long as it has none."""
-    return str(dig(obj, "status", "url") or "").partition("://")[2].removesuffix("/")
-
-
-def _places_of(obj: Object) -> Iterable[str]:
-    return (place,) if (place := place_of(obj)) else ()
+def _places_of(obj: Object) -> Iterator[str]:
+    """Yields host and path of each URL that an object reports, its components' after its own."""
+    components = dig(obj, "status", "components") or {}
+    for url in (dig(obj, "status", "url"), *(dig(each, "url") for each in components.values())):
+        if place := str(url or "").partition("://")[2].removesuffix("/"):
+            yield place
 
 
 READS: Final = (
@@ -71,21 +71,20 @@ def _keys_at_place(obj: Object, resource: Resource, reader: Reader) -> Iterator[
         yield from reader.keys(resource, _INDEX, place)
 
 
-def elder_at_place_of(obj: Object, reader: Reader) -> str | None:
-    """Names the oldest object at the place of this one, unless it is this one: `InferenceGraph default/a`."""
-    found = (
-        (read.resource, other)
-        for read in READS
-        for key in _keys_at_place(obj, read.resource, reader)
-        if (other := reader.get(read.resource, key.name, key.namespace)) is not None
-    )
-    kind, oldest = min(found, key=lambda each: _seniority(each[1]), default=(None, obj))
-    return None if kind is None or uid_of(oldest) == uid_of(obj) else f"{kind.kind} {Key.of(oldest)}"
-
-
-def describe(place: str, elder: str) -> str:
-    """Returns what is said of an object whose place an older one has, too."""
-    return f"{elder}, which is older, has the address {place}, too: requests may reach either"
+def host_conflict(obj: Object, reader: Reader) -> str | None:
+    """Says which object is the oldest at a place of this one, unless it is this one at all of them."""
+    for place in _places_of(obj):
+        found = (
+            (read.resource, other)
+            for read in READS
+            for key in reader.keys(read.resource, _INDEX, place)
+            if (other := reader.get(read.resource, key.name, key.namespace)) is not None
+        )
+        kind, oldest = min(found, key=lambda each: _seniority(each[1]), default=(None, obj))
+        if kind is not None and uid_of(oldest) != uid_of(obj):
+            elder = f"{kind.kind} {Key.of(oldest)}"
+            return f"{elder}, which is older, has the address {place}, too: requests may reach either"
+    return None
 
 
 def report_doubt(obj: Object, part: str) -> Iterator[Stop]:

@@ -85,6 +85,17 @@ async def test_it_says_so_no_longer_when_the_other_is_gone(older: str, younger: 
     assert find(conditions(simulation, "a", "b-c", kind), CONDITION) is None
 
 
+@pytest.mark.parametrize("younger", MAKERS)
+async def test_the_host_of_a_component_is_one_that_others_may_have(younger: str):
+    kind, make = MAKERS[younger]
+    simulation = await serving(service("a", "b"), make("a", "predictor-b"))
+    condition = find(conditions(simulation, "a", "predictor-b", kind), CONDITION) or {}
+    assert "InferenceService b/a, which is older, has the address a-predictor-b.example.com" in condition["message"]
+    simulation = await serving(make("a", "predictor-b"), service("a", "b"))
+    condition = find(conditions(simulation, "a", "b"), CONDITION) or {}
+    assert f"{kind.kind} predictor-b/a, which is older" in condition["message"]
+
+
 async def test_services_of_different_hosts_say_nothing():
     simulation = await serving(service("a", "b"), service("a", "c"))
     assert all(find(conditions(simulation, "a", each), CONDITION) is None for each in ("b", "c"))

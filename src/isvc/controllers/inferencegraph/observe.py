@@ -26,7 +26,7 @@ from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
 from isvc.serving.knative_settings import allows_zero_initial_scale
-from isvc.serving.shared_host import elder_at_place_of
+from isvc.serving.shared_host import host_conflict
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.cache import Reader
 
@@ -41,7 +41,7 @@ class Observed(engine.Observed):
     runtimes: Mapping[str, ServingRuntimeSpec]
     has_knative: bool
     knative_namespace: str
-    elder: str | None = None  # names an older service or graph that reports the same host
+    host_conflict: str | None = None  # names an older service or graph that reports the same host
 
     @property
     def mode(self) -> DeploymentMode:
@@ -89,7 +89,7 @@ class Observer:
             runtimes=_runtimes(reader, services, namespace),
             has_knative=reader.serves(KNATIVE_SERVICES),
             knative_namespace=self._environment.knative_namespace,
-            elder=elder_at_place_of(raw, reader),
+            host_conflict=host_conflict(raw, reader),
             answers=answers,
             now=now,
         )

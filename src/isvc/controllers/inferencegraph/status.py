@@ -55,20 +55,20 @@ def _again(observed: Observed) -> float | None:
     """Returns when to look at what no watch reports."""
     if observed.leads_to_llms and not is_stopped(observed.raw):
         return LOOK_FOR_LLM
-    return None if observed.elder is None else shared_host.LOOK_FOR_MOVE
+    return None if observed.host_conflict is None else shared_host.LOOK_FOR_MOVE
 
 
 def _with_shared_host(status: Object, observed: Observed) -> Object:
     """Warns where an older service or graph has the same host; it affects no readiness."""
     others = [each for each in status.get("conditions") or () if each["type"] != shared_host.CONDITION]
-    if observed.elder is None or not status.get("url"):
+    if observed.host_conflict is None or not status.get("url"):
         return {**status, "conditions": others} if others else status
     warning = {
         "type": shared_host.CONDITION,
         "status": conditions.FALSE,
         "severity": conditions.INFO,
         "reason": shared_host.REASON,
-        "message": shared_host.describe(shared_host.place_of(observed.raw), observed.elder),
+        "message": observed.host_conflict,
     }
     return {**status, "conditions": [*others, *_with_times([warning], observed.status, observed.now)]}
 

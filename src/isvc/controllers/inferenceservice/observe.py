@@ -25,7 +25,7 @@ from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, ENDPOINT_SLICES, PODS, 
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
 from isvc.serving.runtimes import Runtime, Runtimes
-from isvc.serving.shared_host import elder_at_place_of
+from isvc.serving.shared_host import host_conflict
 from isvc.serving.thirdparty import KNATIVE_SERVICES, OPTIONAL, SCALED_OBJECTS
 from isvc.serving.workload.scalers import INDEX, find_away
 from isvc.toolkit.cache import OWNER, Reader
@@ -73,7 +73,7 @@ class Observer:
             ca_bundle=reader.get(CONFIG_MAPS, bundle, system_namespace) if bundle else None,
             server_version=answers[ServerVersion()] if storage.oci_mode == "native" else None,
             environment=self._environment,
-            elder=elder_at_place_of(raw, reader),
+            host_conflict=host_conflict(raw, reader),
             away=find_away(lambda scaler: reader.by_index(ENDPOINT_SLICES, INDEX, scaler)),
             answers=answers,
             now=now,

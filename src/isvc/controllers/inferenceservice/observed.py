@@ -29,8 +29,8 @@ class Observed(engine.Observed):
     """`raw` is the object and `service` the same, typed; `live` and `pods` are what runs for it.
 
     `served` are the optional kinds that this cluster has. `server_version` is (major, minor), known only where it
-    matters. `elder` names an older service or graph that reports the same host. `away` are those of KEDA that do not
-    run.
+    matters. `host_conflict` names an older service or graph that reports the same host. `away` are those of KEDA that
+    do not run.
     """
 
     service: InferenceService
@@ -43,7 +43,7 @@ class Observed(engine.Observed):
     ca_bundle: Object | None = None
     server_version: tuple[str, str] | None = None
     environment: Environment = field(default_factory=Environment)
-    elder: str | None = None
+    host_conflict: str | None = None
     away: frozenset[str] = frozenset()
 
     @property

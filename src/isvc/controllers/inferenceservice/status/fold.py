@@ -114,11 +114,10 @@ def _report_image_volumes(edit: StatusEdit, observed: Observed) -> None:
 
 def _report_shared_host(edit: StatusEdit, observed: Observed) -> None:
     """Warns where an older service or graph has the same host; it affects no readiness."""
-    if observed.elder is None or observed.stopped:
+    if observed.host_conflict is None or observed.stopped:
         edit.conditions.clear(shared_host.CONDITION)
     else:
-        message = shared_host.describe(shared_host.place_of(observed.raw), observed.elder)
-        edit.conditions.mark_false(shared_host.CONDITION, shared_host.REASON, message)
+        edit.conditions.mark_false(shared_host.CONDITION, shared_host.REASON, observed.host_conflict)
 
 
 def _components_before(stop: ServiceStop | None) -> tuple[str, ...]:

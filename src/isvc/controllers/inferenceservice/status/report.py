@@ -53,7 +53,7 @@ def _again(observed: Observed, after: Object) -> float | None:
     scaling = find(after.get("conditions") or (), SCALING_READY) or {}
     if is_waking({"status": after}) or scaling.get("status") == UNKNOWN:
         return LOOK_AGAIN
-    return None if observed.elder is None else LOOK_FOR_MOVE
+    return None if observed.host_conflict is None else LOOK_FOR_MOVE
 
 
 def report_readiness(service: Object, before: Object, after: Object) -> Iterable[Event]:
