@@ -169,6 +169,8 @@ def by_isvc(values: Path) -> tuple[int, str, str]:
         ("image: {digest: latest}", "image.digest"),
         ("manager: {extraEnv: [{value: b}]}", "manager.extraEnv"),
         ("gateway: {create: true}", "gateway.create=true needs gateway.className"),
+        ("webhooks: {clients: {names: [apiserver]}}", "webhooks.clients.names needs webhooks.clients.configMap"),
+        ("networkPolicy: {webhooksFrom: [{ipBlock: {cidr: 10.0.0.0/28}}]}", "need networkPolicy.enabled=true"),
         ("monitoring: {podMonitor: true}", "podMonitor needs manager.metricsSecure=false"),
         ("namespaces: [a]", "namespaces needs webhooks.enabled=false"),
         ("{llmisvc: {inManager: true}, manager: {enabled: false}}", "inManager=true needs manager.enabled=true"),
