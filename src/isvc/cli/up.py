@@ -161,8 +161,15 @@ async def _start_dashboard(stack: Stack, wanted: Wanted, opened: Opened) -> None
     from isvc.cli.dashboard import start
 
     await _first_visit(opened.sockets)
-    await asyncio.to_thread(import_module, "isvc.dashboard.server")
-    dashboard = await start(stack.client, wanted, opened=opened)
+    try:
+        await asyncio.to_thread(import_module, "isvc.dashboard.server")
+        dashboard = await start(stack.client, wanted, opened=opened)
+    except Exception as error:  # isvc may have been installed anew since it was started
+        for each in opened.sockets:  # whoever comes would wait for ever
+            each.close()
+        logging.getLogger("isvc.up").exception("the dashboard does not start")
+        click.echo(f"the dashboard does not start ({error}); another `isvc up` may have it", err=True)
+        return
     stack.on_stop(dashboard.close)
 
 
