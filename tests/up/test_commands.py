@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -211,6 +212,12 @@ def test_logs_of_all_pods_with_their_component(here: Machine):
     shown = here.isvc("logs", "iris").stdout
     assert "predictor/kserve-container" in shown
     assert "serving iris on port" in shown
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as nobody:
+        command = [sys.executable, "-c", "from isvc.cli import main; main()", "logs", "iris"]
+        done = subprocess.run(command, env=here.env, stdout=nobody, stderr=subprocess.PIPE, timeout=60)
+    assert done.stderr == b""
 
 
 def test_logs_are_followed_from_pod_to_pod_until_ctrl_c(here: Machine):

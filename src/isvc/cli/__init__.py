@@ -5,6 +5,7 @@ Installed as `kubectl-isvc`, too, which kubectl runs for `kubectl isvc`.
 
 from __future__ import annotations
 
+import errno
 import os
 from importlib import import_module
 from typing import Any, Final
@@ -62,6 +63,8 @@ class Commands(click.Group):
         except (click.exceptions.Exit, click.UsageError, BrokenPipeError):
             raise  # click ends quietly where nobody reads the output any more
         except Exception as error:
+            if isinstance(error, ExceptionGroup) and error.subgroup(BrokenPipeError):  # one of several tasks' output
+                raise BrokenPipeError(errno.EPIPE, "nobody reads") from None
             from isvc.cli.failures import describe_error
 
             if said := describe_error(error):
