@@ -258,5 +258,13 @@ class Controller:
     def _retry(self, key: Key, error: Exception, level: int) -> str:
         seconds = self.queue.retry(key)
         trace = error if level == logging.ERROR else None
-        log.log(level, "%s %s: %s; again in %.3g s", self.name, key, error or type(error), seconds, exc_info=trace)
+        log.log(
+            level,
+            "%s %s: %s; again in %.3g s",
+            self.name,
+            key,
+            str(error) or type(error).__name__,
+            seconds,
+            exc_info=trace,
+        )
         return "error"

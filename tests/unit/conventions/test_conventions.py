@@ -136,6 +136,12 @@ def test_words_are_those_of_the_field():
     assert [f"{path}: {found[0]}" for path, source, _ in syntax_trees() if (found := PRIVATE.search(source))] == []
 
 
+def test_an_error_without_words_is_no_false_value():
+    """Every exception counts as true: `error or 'timeout'` is never the second, and says nothing of a TimeoutError."""
+    found = [path for path, source, _ in syntax_trees() if re.search(r"[{( ]error or (['\"]|type\()", source)]
+    assert found == []
+
+
 def test_functions_say_what_they_do_or_return():
     named = [
         f"{path}:{node.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -102,7 +103,10 @@ class Endpoint:
                 if answer.status >= 300:
                     await self._content(answer, LONGEST_REFUSAL)
                 async for line in answer.content:
-                    if text := _piece(line):
+                    event = _event(line)
+                    if error := event.get("error"):
+                        raise Unanswered(f"{self.url} broke off: {dig(error, 'message') or error}")
+                    if text := _piece(event):
                         yield text
         except LineTooLong:
             raise Unanswered(f"{self.url} sent a line that is too long for a stream of events") from None
@@ -130,7 +134,7 @@ class Endpoint:
         import aiohttp
 
         if isinstance(error, aiohttp.ClientError | TimeoutError):
-            return Unanswered(f"{self.url} did not answer: {error or 'timeout'}")
+            return Unanswered(f"{self.url} did not answer: {str(error) or 'timeout'}")
         return Unanswered(f"{self.url} cannot be asked: {error}; look at http_proxy and https_proxy")
 
     async def _content(self, answer: Any, most: int) -> bytes:
@@ -211,16 +215,19 @@ def _proxy_path(service: Object, path: str) -> str:
     return f"{SERVICES.path(namespace_of(service), f'http:{backend}:80')}/proxy/{path.lstrip('/')}"
 
 
-def _piece(line: bytes) -> str:
+def _event(line: bytes) -> dict[str, Any]:
+    """Returns what a server-sent event says; nothing for lines that are none."""
     import orjson
 
-    if not line.startswith(b"data:") or line.strip() == b"data: [DONE]":
-        return ""
-    try:
-        event = orjson.loads(line[5:])
-    except orjson.JSONDecodeError:
-        return ""
-    choice = dig(event, "choices", 0) if isinstance(event, dict) else None
+    if line.startswith(b"data:"):
+        with suppress(orjson.JSONDecodeError):
+            event = orjson.loads(line[5:])
+            return event if isinstance(event, dict) else {}
+    return {}
+
+
+def _piece(event: dict[str, Any]) -> str:
+    choice = dig(event, "choices", 0)
     return str(dig(choice, "delta", "content") or choice.get("text") or "") if isinstance(choice, dict) else ""
 
 

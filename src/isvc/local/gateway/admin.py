@@ -35,7 +35,7 @@ class Admin:
                 finally:
                     connection.abort()
         except OSError as error:
-            raise OSError(f"Envoy does not answer: {error or type(error).__name__}") from error
+            raise OSError(f"Envoy does not answer: {str(error) or type(error).__name__}") from error
 
     async def running(self, clusters: list[str], endpoint: Endpoint) -> int:
         """Returns how many requests an endpoint is answering in these clusters."""

@@ -49,7 +49,7 @@ class Http2Tap:
             direction.feed(data)
         except (HPACKError, ValueError, IndexError) as error:
             self._lost = True
-            log.error("an HTTP/2 connection is not logged any longer: %s", error or type(error).__name__)
+            log.error("an HTTP/2 connection is not logged any longer: %s", str(error) or type(error).__name__)
             self._logger.lose(len(self._recordings) or 1)
             for recording in self._recordings.values():
                 recording.discard()

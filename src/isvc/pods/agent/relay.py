@@ -70,7 +70,7 @@ class Relay:
         except http1.Malformed as error:
             await self._refuse(400, str(error))
         except (http1.Cut, TimeoutError) as error:
-            log.info("a connection ended early: %s", error or "the head of a request took too long")
+            log.info("a connection ended early: %s", str(error) or "the head of a request took too long")
         finally:
             self.close()
 

@@ -45,7 +45,7 @@ class Predictor:
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise PredictorError(502, f"predictor at {self._base}: {error or type(error).__name__}") from None
+            raise PredictorError(502, f"predictor at {self._base}: {str(error) or type(error).__name__}") from None
         try:
             answer = orjson.loads(body)
         except orjson.JSONDecodeError:

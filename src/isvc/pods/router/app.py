@@ -99,7 +99,9 @@ class Router:
                     await response.write(chunk)
             await response.write_eof()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            log.error("%s %s: the answer broke off: %s", request.method, request.path, error or type(error).__name__)
+            log.error(
+                "%s %s: the answer broke off: %s", request.method, request.path, str(error) or type(error).__name__
+            )
             if request.transport is not None:
                 request.transport.abort()
         finally:

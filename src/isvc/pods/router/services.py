@@ -90,7 +90,7 @@ class Services:
         except TimeoutError:
             raise RoutingError(f'Post "{url}": no answer within {limit:g} s' if limit else f'Post "{url}"') from None
         except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise RoutingError(f'Post "{url}": {error or type(error).__name__}') from None
+            raise RoutingError(f'Post "{url}": {str(error) or type(error).__name__}') from None
 
 
 def _is_stream(response: aiohttp.ClientResponse) -> bool:

@@ -65,7 +65,7 @@ class Web:
                 raise Denied(f"{url}: the server's certificate is not trusted: {reason}") from error
             raise Interrupted(f"{url}: {error.reason}") from error
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            raise Interrupted(f"{url}: {error or type(error).__name__}") from error
+            raise Interrupted(f"{url}: {str(error) or type(error).__name__}") from error
 
     def read(
         self,
@@ -173,7 +173,7 @@ def chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
                 yield error.partial
             raise Interrupted("the connection broke") from error
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            raise Interrupted(f"the connection broke: {error or type(error).__name__}") from error
+            raise Interrupted(f"the connection broke: {str(error) or type(error).__name__}") from error
         if not chunk:
             if empty and until_close:  # the library takes a head that was cut off for a whole one
                 raise Interrupted("the connection broke before any content")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -66,9 +67,11 @@ async def url():
             '{"choices": [{"delta": {"content": "Par"}}]}',
             '{"choices": [{"text": "is"}]}',
             "rubbish",
-            "[DONE]",
+            '{"error": {"message": "out of memory"}}' if body.get("broken") else "[DONE]",
         ):
             await response.write(f"data: {line}\n\n".encode())
+        if body.get("silent"):
+            await asyncio.sleep(600)
         return response
 
     app = web.Application()
@@ -86,6 +89,10 @@ async def test_answers_streams_and_refusals(url: int):
         here = Endpoint(f"http://127.0.0.1:{url}/")
         assert await here.post(client, {}, 30) == f'{{"host": "127.0.0.1:{url}"}}'.encode()
         assert [piece async for piece in here.stream({"stream": True}, 30)] == ["Par", "is"]
+        with pytest.raises(Unanswered, match="broke off: out of memory"):
+            [piece async for piece in here.stream({"stream": True, "broken": True}, 30)]
+        with pytest.raises(Unanswered, match="did not answer: timeout"):
+            [piece async for piece in here.stream({"stream": True, "silent": True}, 0.2)]
         with pytest.raises(Unanswered, match="answered 400: the model says no") as refused:
             await here.post(client, {"wrong": True}, 30)
         assert refused.value.status == 400

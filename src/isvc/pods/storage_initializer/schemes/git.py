@@ -81,7 +81,7 @@ def _check_out(
     except errors.NotGitRepository as error:
         raise NotFound(f"{uri}: there is no repository") from error
     except (errors.GitProtocolError, errors.HangupException) as error:
-        raise Interrupted(f"{uri}: {error or type(error).__name__}") from error
+        raise Interrupted(f"{uri}: {str(error) or type(error).__name__}") from error
     except (errors.FileFormatException, errors.ChecksumMismatch, errors.ObjectFormatException, KeyError) as error:
         raise Damaged(f"{uri}: the repository cannot be read: {error}") from error
     tree.remove_symlinks_to_nowhere()
