@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 from isvc.kube.errors import ApiError, Conflict
@@ -79,8 +80,9 @@ class Watch:
     """Reconcile `to(obj)` (the object itself, if not given) when an object changes and `when(before, after)` agrees.
 
     `on_change` takes the place of both where the keys depend on what changed. With `delay`, which may depend on the
-    key, changes that come within so many seconds are reconciled together. Without `past`, `to` is asked about an object
-    as it is now alone. With `own`, what a reconcile writes itself counts, too.
+    key, changes that come within so many seconds are reconciled together; with `when_quiet` that time begins anew with
+    each of them, up to five times. Without `past`, `to` is asked about an object as it is now alone. With `own`, what a
+    reconcile writes itself counts, too.
     """
 
     resource: Resource
@@ -89,6 +91,7 @@ class Watch:
     optional: bool = False
     on_change: ChangeMapper | None = None
     delay: float | Delay = 0.0
+    when_quiet: bool = False
     past: bool = True
     own: bool = False
 
@@ -174,6 +177,8 @@ class Controller:
         return self.queue.running_seconds()
 
     def _enqueuer(self, watch: Watch) -> Callable[[Object | None, Object | None], None]:
+        add = self.queue.add_when_quiet if watch.when_quiet else partial(self.queue.add_after, lapses=True)
+
         def enqueue(before: Object | None, after: Object | None) -> None:
             for key in watch.keys(before, after):
                 if key in self._heard and not watch.own:
@@ -181,7 +186,7 @@ class Controller:
                     self._heard[key].add(resource_version_of(after) if after else "")
                 else:
                     seconds = watch.delay(key) if callable(watch.delay) else watch.delay
-                    self.queue.add_after(key, seconds, lapses=True)
+                    add(key, seconds)
 
         return enqueue
 

@@ -22,6 +22,7 @@ K = TypeVar("K", bound=Hashable)
 
 FIRST_BACKOFF = 0.005
 LAST_BACKOFF = 1000.0
+_PATIENCE = 5
 
 
 class Closed(Exception):
@@ -48,6 +49,8 @@ class Queue(Generic[K]):
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}  # the earliest time of each key in _later
         self._lapsing: dict[K, float] = {}  # the same of those that need not come, if they are worked before
+        self._quiet: dict[K, float] = {}  # the same of those that come when nothing is heard of them
+        self._heard: dict[K, float] = {}  # since when something is heard of these
         self._order = 0
         self._wake: asyncio.TimerHandle | None = None
         self._turn = asyncio.Lock()
@@ -87,10 +90,24 @@ class Queue(Generic[K]):
         earliest = min(self._due.get(key, inf), self._lapsing.get(key, inf) if lapses else inf)
         if self.closed or due >= earliest:
             return None
-        (self._lapsing if lapses else self._due)[key] = due
+        return self._wait(self._lapsing if lapses else self._due, key, due)
+
+    def add_when_quiet(self, key: K, seconds: float) -> None:
+        """Adds the key when this was not called again for so many seconds, or for five times as many at the latest.
+
+        It is forgotten when the key is worked before.
+        """
+        if seconds <= 0:
+            return self.add(key)
+        now = self._clock.monotonic()
+        latest = self._heard.setdefault(key, now) + _PATIENCE * seconds
+        return None if self.closed else self._wait(self._quiet, key, min(now + seconds, latest))
+
+    def _wait(self, waiting: dict[K, float], key: K, due: float) -> None:
+        waiting[key] = due
         self._order += 1
         heapq.heappush(self._later, (due, self._order, key))
-        return self._set_timer()
+        self._set_timer()
 
     def retry(self, key: K) -> float:
         """Adds the key after its backoff, which doubles with each failure; returns the seconds until then."""
@@ -130,7 +147,8 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         since = self._dirty.pop(key)
         self._working[key] = now
-        self._lapsing.pop(key, None)
+        for overtaken in (self._lapsing, self._quiet, self._heard):
+            overtaken.pop(key, None)
         if self._meter:
             self._meter.observe_take(now - since, len(self._ready))
         return key
@@ -148,8 +166,8 @@ class Queue(Generic[K]):
         self._ready.clear()
         self._dirty.clear()
         self._later.clear()
-        self._due.clear()
-        self._lapsing.clear()
+        for waiting in (self._due, self._lapsing, self._quiet, self._heard):
+            waiting.clear()
         if self._wake:
             self._wake.cancel()
         self._filled.set()
@@ -159,7 +177,7 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)
-            for waiting in (self._due, self._lapsing):
+            for waiting in (self._due, self._lapsing, self._quiet):
                 if waiting.get(key) == due:  # else an earlier one has replaced it, or it has lapsed
                     del waiting[key]
                     self.add(key)

@@ -152,6 +152,32 @@ async def test_a_delay_that_lapses_does_so_beside_a_longer_one_that_does_not(que
     assert len(queue) == 1
 
 
+async def test_a_key_that_waits_until_it_is_quiet_comes_when_it_is_or_after_five_times_as_long(queue, clock):
+    for _ in range(2):  # what was asked before it was worked does not count the second time
+        queue.add_when_quiet("a", 10)
+        pass_time(queue, clock, 9)
+        queue.add_when_quiet("a", 10)
+        pass_time(queue, clock, 9)
+        assert not len(queue)
+        pass_time(queue, clock, 1)
+        queue.done(await queue.take())
+    for _ in range(9):
+        assert not len(queue)
+        queue.add_when_quiet("a", 10)
+        pass_time(queue, clock, 6)
+    assert len(queue) == 1
+
+
+@pytest.mark.parametrize("sooner", [0, 1])
+async def test_what_is_asked_for_sooner_does_not_wait_until_it_is_quiet(queue, clock, sooner):
+    queue.add_when_quiet("a", 10)
+    queue.add_when_quiet("a", sooner)
+    pass_time(queue, clock, sooner)
+    queue.done(await queue.take())
+    pass_time(queue, clock, 100)
+    assert not len(queue)
+
+
 async def test_no_delay_is_an_immediate_add(queue):
     queue.add_after("a", 0)
     assert len(queue) == 1

@@ -8,9 +8,9 @@ from typing import Final
 
 from isvc.api.annotations import WAKE_ON_REQUEST
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.controllers.llmisvc import pending
 from isvc.controllers.llmisvc.kind import make_kind
 from isvc.controllers.llmisvc.observe import POD_INDEX, service_of_pod
-from isvc.controllers.llmisvc.pending import delay_by_children
 from isvc.controllers.llmisvc.router.group import traffic_changed
 from isvc.controllers.llmisvc.router.observe import (
     GROUP_INDEX,
@@ -43,7 +43,7 @@ from isvc.kube.resource import (
 )
 from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
-from isvc.serving.llm.labels import LLM, PART_OF
+from isvc.serving.llm.labels import OURS
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -60,7 +60,6 @@ from isvc.toolkit.controller import Controller, Mapper, Watch, changed, owner_of
 from isvc.toolkit.reads import Read
 
 WORKERS: Final = 64  # most of them wait for the API server
-OURS: Final = f"{PART_OF}={LLM}"
 
 
 def controller(context: Context, environment: Environment) -> Controller:
@@ -98,6 +97,7 @@ def reads(environment: Environment) -> tuple[Read, ...]:
         Read(SERVICES, indexers=SERVICE_INDEXERS),
         Read(PODS, labels=OURS, transform=_addresses, indexers={POD_INDEX: _service_names_of_pod}),
         *(Read(resource, labels=OURS) for resource in labelled),
+        *pending.READS,
         Read(ENDPOINT_SLICES, labels=scalers.SELECTOR, indexers={scalers.INDEX: scalers.scaler_of_slice}),
     )
 
@@ -107,7 +107,7 @@ def _service_names_of_pod(pod: Object) -> Iterable[str]:
 
 
 def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -> Sequence[Watch]:
-    owner, delay = owner_of(LLM_INFERENCE_SERVICES), delay_by_children(cache)
+    owner, delay = owner_of(LLM_INFERENCE_SERVICES), pending.delay_by_children(cache)
 
     def dependents(resource: Resource) -> Mapper:
         return lambda obj: all_dependents.of(resource, Key.of(obj))
@@ -147,14 +147,20 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
         Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=changed(_models)),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=spec_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=dependents(LLM_INFERENCE_SERVICE_CONFIGS), when=spec_changed),
-        *(Watch(resource, to=owner, delay=delay) for resource in owned),
-        *(Watch(resource, to=owner, optional=True, delay=delay) for resource in (*owned_if_there, *shared)),
-        *(Watch(resource, to=dependents(resource), optional=True) for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)),
+        *(Watch(resource, to=owner, delay=delay, when_quiet=True) for resource in owned),
+        *(
+            Watch(resource, to=owner, optional=True, delay=delay, when_quiet=True)
+            for resource in (*owned_if_there, *shared)
+        ),
+        *(
+            Watch(resource, to=dependents(resource), optional=True, past=False)
+            for resource in (*shared, GATEWAYS, GATEWAY_CLASSES)
+        ),
         Watch(POD_DISRUPTION_BUDGETS, to=owner, when=spec_changed),
         Watch(ENDPOINT_SLICES, to=sleepers, when=scalers.availability_changed),
-        Watch(SERVICES, to=dependents(SERVICES)),
+        Watch(SERVICES, to=dependents(SERVICES), past=False),
         Watch(SERVICES, to=behind_gateway),
-        Watch(CONFIG_MAPS, to=dependents(CONFIG_MAPS)),
+        Watch(CONFIG_MAPS, to=dependents(CONFIG_MAPS), past=False),
         Watch(CONFIG_MAPS, to=everybody, when=partial(settings_changed, system_namespace)),
         Watch(SERVICE_ACCOUNTS, to=neighbours, when=_account_changed),
         Watch(PODS, to=service_of_pod, when=_pod_changed),

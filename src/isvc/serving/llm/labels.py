@@ -16,6 +16,8 @@ SERVICE: Final = "serving.kserve.io/llminferenceservice"
 ROUTING_GROUP: Final = "serving.kserve.io/routing-group"
 
 LLM: Final = "llminferenceservice"
+OURS: Final = f"{PART_OF}={LLM}"
+"""Selects what is made for any service."""
 ROUTER: Final = f"{LLM}-router"
 SCHEDULER: Final = f"{LLM}-router-scheduler"
 TOKENIZER: Final = "tokenizer"

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.controllers.llmisvc.services import service
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.controllers.llmisvc.pending import MORE_TO_COME, TOGETHER, delay_by_children
+from isvc.controllers.llmisvc.pending import MORE_TO_COME, READS, TOGETHER, delay_by_children
 from isvc.kube.objects import Key, Object
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import DEPLOYMENTS, Resource
@@ -29,7 +29,7 @@ def delay_with(*children: Reported, status: Object | None = None) -> float:
         (resource, {"metadata": {**metadata, "name": f"child-{number}"}, "status": status})
         for number, (resource, status) in enumerate(children)
     ]
-    reader = MemoryReader([(LLM_INFERENCE_SERVICES, owner), *made], absent={LEADER_WORKER_SETS})
+    reader = MemoryReader([(LLM_INFERENCE_SERVICES, owner), *made], reads=READS, absent={LEADER_WORKER_SETS})
     return delay_by_children(reader)(Key("models", "llama"))
 
 
@@ -58,7 +58,7 @@ def test_a_ready_service_tells_soon_that_a_child_is_not_any_more() -> None:
 
 def test_changes_of_other_children_are_taken_together() -> None:
     assert delay_with() == TOGETHER
-    assert delay_by_children(MemoryReader())(Key("models", "gone")) == TOGETHER
+    assert delay_by_children(MemoryReader(reads=READS))(Key("models", "gone")) == TOGETHER
 
 
 @pytest.mark.parametrize("status", ["Available", ["Available"], {"conditions": "Available", "parents": 1}])
