@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from isvc.api.annotations import WAKE_ON_REQUEST
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
@@ -120,7 +120,7 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
         return users_of(config, cache, system_namespace)
 
     def members(service: Object) -> Iterable[Key]:
-        group = dig(service, "spec", "router", "route", "group")
+        group = _group(service)
         members = cache.keys(LLM_INFERENCE_SERVICES, GROUP_INDEX, f"{namespace_of(service)}/{group}") if group else ()
         return (member for member in members if member != Key.of(service))
 
@@ -167,8 +167,14 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
     )
 
 
+def _group(service: Object) -> Any:
+    return dig(service, "spec", "router", "route", "group")
+
+
 def _traffic_changed(before: Object | None, after: Object | None) -> bool:
-    return before is None or after is None or traffic_changed(before, after)
+    if before is None or after is None:
+        return True
+    return bool(_group(before) or _group(after)) and traffic_changed(before, after)
 
 
 def _models(service: Object) -> set[str]:

@@ -53,9 +53,11 @@ def issue_client(authority: Pair, user: str, groups: Sequence[str], now: datetim
     return _issue(authority, _name(user, groups), (), now, life)
 
 
-def issue_self_signed(hosts: Sequence[str], now: datetime, life: timedelta) -> Pair:
+def issue_self_signed(
+    hosts: Sequence[str], now: datetime, life: timedelta, key: ec.EllipticCurvePrivateKey | None = None
+) -> Pair:
     """Returns a serving certificate for these DNS names and addresses that is its own authority."""
-    key = new_key()
+    key = key or new_key()
     builder = _builder(_name(hosts[0]), now, life).issuer_name(_name(hosts[0])).public_key(key.public_key())
     return _sign(_for_use(builder, hosts), key, key)
 

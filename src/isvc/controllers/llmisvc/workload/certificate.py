@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
-from typing import Final
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Final
 
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.scheduler.features import has_tokenizer
@@ -22,7 +22,10 @@ from isvc.kube.resource import SECRETS, SERVICES
 from isvc.serving.llm import labels, names
 from isvc.serving.thirdparty import INFERENCE_POOLS
 from isvc.wire.x509.check import Certified, is_key, read_certificate
-from isvc.wire.x509.issue import Pair, issue_self_signed
+from isvc.wire.x509.issue import Pair, issue_self_signed, new_key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 LIFE: Final = timedelta(days=3650)
 _MARGIN: Final = LIFE / 5
@@ -34,7 +37,7 @@ def certificate_secret(observed: Observed) -> Child:
     live = observed.live.get((SECRETS, names.certificates(observed.name)))
     if live is None or _is_due(observed, live):
         services = tuple(ChildKey(SERVICES, name, observed.namespace) for name in _services(observed))
-        late = Late(services, partial(_issue, observed))
+        late = Late(services, partial(_issue, observed, cache(new_key)))
         return Child(SECRETS, _manifest(observed, _renewal(observed)), late=late)
     data = {key: live["data"][key] for key in ("tls.key", "tls.crt", "ca.crt") if live["data"].get(key)}
     return Child(SECRETS, {**_manifest(observed, _expiry(observed, live) or _renewal(observed)), "data": data})
@@ -60,9 +63,9 @@ def _services(observed: Observed) -> Iterator[str]:
         yield names.tokenizer(observed.name)
 
 
-def _issue(observed: Observed, services: Sequence[Object]) -> Object:
+def _issue(observed: Observed, key: Callable[[], EllipticCurvePrivateKey], services: Sequence[Object]) -> Object:
     hosts, now = _hosts(observed, services), datetime.fromisoformat(observed.now)
-    return {"data": _data(issue_self_signed(hosts, now, LIFE + _MARGIN))}
+    return {"data": _data(issue_self_signed(hosts, now, LIFE + _MARGIN, key()))}
 
 
 def _hosts(observed: Observed, services: Sequence[Object] = ()) -> tuple[str, ...]:
