@@ -1,4 +1,4 @@
-"""Writes to the owner itself: status (only if changed), finalizers, labels, annotations."""
+"""Writes to the owner itself: status, finalizers, labels, annotations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Protocol
 
 from isvc.kube.conditions import FALSE, TRUE, find
-from isvc.kube.equality import equivalent
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import (
     Object,
@@ -45,16 +44,14 @@ class Commit:
         self._memory = memory
 
     async def status(self, resource: Resource, owner: Object, status: Object) -> Object | None:
-        """Writes the status if it differs from the owner's; returns the written owner, or None without a write.
+        """Writes the status and returns the written owner; None if that is gone.
 
         The write replaces the status that was read: a Conflict is raised when the owner has changed since.
         """
-        before: Object = owner.get("status") or {}
-        if equivalent(before, status):
-            return None
+        patience = patience_of(owner.get("status") or {}, status)
         try:
             written = await self._client.update(
-                resource, {**owner, "status": status}, subresource="status", patience=patience_of(before, status)
+                resource, {**owner, "status": status}, subresource="status", patience=patience
             )
         except NotFound:
             return None  # deleted meanwhile

@@ -122,6 +122,6 @@ async def test_a_warning_is_told_when_it_comes_up_and_not_again(reporter, server
 
 async def test_after_a_start_an_old_warning_is_no_news(reporter, server) -> None:
     raw = {**RAW, "status": status("True")}
-    await reporter.publish(deep_copy(raw), Folded(status("True"), (CLASH,)))
+    await reporter.publish(deep_copy(raw), Folded({**status("True"), "addresses": []}, (CLASH,)))
     assert server.events == []
     assert server.written == []
