@@ -35,3 +35,9 @@ def wait_until(condition: Callable[[], Any], what: str = "", within: float = DEA
         if time.monotonic() > deadline:
             raise AssertionError(f"still not true after {within:.0f} s: {what or condition}")
         time.sleep(max(every, time.monotonic() - began))
+
+
+async def let_others_run() -> None:
+    """Gives tasks that wait for nothing a few turns of the event loop."""
+    for _ in range(5):
+        await asyncio.sleep(0)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from tests.ports import free_port
+from tests.unit.pods.storage_initializer.files import contents
 from tests.unit.pods.storage_initializer.sites import Answer, site
-from tests.unit.pods.storage_initializer.test_webhdfs import Namenode, contents, secret
+from tests.unit.pods.storage_initializer.test_webhdfs import Namenode, secret
 from tests.waiting import wait_until
 
 from isvc.pods.storage_initializer.kerberos import LIBRARY, _Buffer

@@ -44,6 +44,12 @@ class Cluster:
         """Returns the namespace to look into: the one asked for, else the context's; empty for all of them."""
         return "" if self.all_namespaces else self.namespace or client.config.namespace
 
+    def scope_of_names(self, client: Client) -> str:
+        """Returns the namespace in which services are called by name."""
+        if self.all_namespaces:
+            raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
+        return self.scope(client)
+
     def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Runs `work` with a connected client, to its end or to Ctrl-C."""
 

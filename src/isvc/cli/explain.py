@@ -55,13 +55,10 @@ async def _explain(
     from isvc.insight.operations import kinds
     from isvc.kube.readiness import is_ready
 
-    scope = cluster.scope(client)
     if name is not None:
-        if not scope:
-            raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
-        _, service = await kinds.find(client, name, scope)
+        _, service = await kinds.find(client, name, cluster.scope_of_names(client))
         return await examine_all(client, [service], system), 1
-    services = await kinds.list_all(client, scope)
+    services = await kinds.list_all(client, cluster.scope(client))
     unready = [each for each in services if not is_ready(each)]
     return await examine_all(client, unready, system), len(services)
 

@@ -38,11 +38,9 @@ def command(cluster: Cluster, names: tuple[str, ...], output: str | None) -> Non
 async def _objects(client: Client, cluster: Cluster, names: tuple[str, ...]) -> list[Object]:
     from isvc.insight.operations import kinds
 
-    namespace = cluster.scope(client)
     resources = tuple(resource for name in names if (resource := kinds.resource_called(name)))
     services = [name for name in names if not kinds.resource_called(name)]
-    if services and not namespace:
-        raise click.UsageError("a service cannot be named across all namespaces; say -n instead of -A")
+    namespace = cluster.scope_of_names(client) if services else cluster.scope(client)
     objects = await kinds.list_all(client, namespace, resources) if resources or not names else []
     return objects + [(await kinds.find(client, name, namespace))[1] for name in services]
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.manual_clock import ManualClock
+from tests.waiting import let_others_run
 
 from isvc.kube.objects import Object
 from isvc.local.status_printer import LATEST_LOOK, LONGEST_PAUSE, StatusPrinter
@@ -37,11 +38,6 @@ def test_other_kinds_are_named():
     assert printed == ["InferenceGraph default/iris is starting"]
 
 
-async def settled() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
 async def test_what_stays_unready_is_looked_into_less_and_less_often():
     clock, printed, asked = ManualClock(), list[str](), list[float]()
 
@@ -54,7 +50,7 @@ async def test_what_stays_unready_is_looked_into_less_and_less_often():
     running = asyncio.create_task(printer.run())
     for _ in range(300):
         clock.advance(1)
-        await settled()
+        await let_others_run()
     pauses = [later - earlier for earlier, later in pairwise(asked)]
     assert pauses == sorted(pauses)
     assert pauses[-1] >= LONGEST_PAUSE
@@ -62,7 +58,7 @@ async def test_what_stays_unready_is_looked_into_less_and_less_often():
     printer.changed(None, service("True", url="http://iris"))
     count = len(asked)
     clock.advance(100)
-    await settled()
+    await let_others_run()
     assert len(asked) == count
     running.cancel()
 
@@ -76,7 +72,7 @@ async def test_what_goes_on_changing_is_looked_into_late_and_many_rarely_but_eac
 
     printer = StatusPrinter(lambda text: None, describe, clock)
     running = asyncio.create_task(printer.run())
-    await settled()
+    await let_others_run()
 
     async def pass_seconds(seconds: int, names: list[str]) -> None:
         for _ in range(seconds):
@@ -84,7 +80,7 @@ async def test_what_goes_on_changing_is_looked_into_late_and_many_rarely_but_eac
                 unready = service("False")
                 printer.changed(None, {**unready, "metadata": {**unready["metadata"], "name": name}})
             clock.advance(1)
-            await settled()
+            await let_others_run()
 
     await pass_seconds(int(LATEST_LOOK) - 1, ["iris"])
     assert asked == []

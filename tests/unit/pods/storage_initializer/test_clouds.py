@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+from tests.unit.pods.storage_initializer.files import contents
 from tests.unit.pods.storage_initializer.sites import Answer, Site, site
 
 from isvc.pods.storage_initializer import progress
@@ -29,10 +30,6 @@ MODEL = {"model.bin": WEIGHTS, "deep/config.json": b"{}"}
 def server() -> Iterator[Site]:
     with site() as made:
         yield made
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def query_of(answer: Answer) -> dict[str, str]:

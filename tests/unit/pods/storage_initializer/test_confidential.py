@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from jwcrypto import jwe, jwk
+from tests.unit.pods.storage_initializer.files import contents
 from tests.unit.pods.storage_initializer.sites import Site, site
 
 from isvc.pods.storage_initializer import confidential
@@ -55,10 +56,6 @@ def bring(source: Path, hub: Site, **environment: str) -> tuple[int, str]:
     variables = {**known, "TERMINATION_MESSAGE_PATH": str(message), **environment}
     status = run([f"file://{source}", str(source.parent / "model")], variables)
     return status, message.read_text() if message.exists() else ""
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("alg", ["A256KW", "A256GCMKW", "dir"])

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.unit.pods.storage_initializer.files import contents
 from tests.unit.pods.storage_initializer.sites import Answer, Site, site
 
 from isvc.pods.storage_initializer.program import run
@@ -59,10 +60,6 @@ def hub() -> Iterator[Hub]:
 def bring(hub: Hub, dest: Path, uri: str = "modelscope://org/iris", **environment: str) -> int:
     known = {"MODELSCOPE_ENDPOINT": hub.site.address, "MODELSCOPE_API_TOKEN": "t0ken-1"}
     return run([uri, str(dest)], {**known, **environment})
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("uri", ["modelscope://org/iris", "modelscope://org/iris:v2"])

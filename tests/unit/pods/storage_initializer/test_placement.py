@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.unit.pods.storage_initializer.files import contents
 from tests.unit.pods.storage_initializer.sites import Answer, site
 from tests.waiting import wait_until
 
@@ -27,10 +28,6 @@ from isvc.pods.storage_initializer.transfer import download, place
 from isvc.pods.stores.errors import Damaged, NoSpace
 
 PROGRAM = [sys.executable, "-m", "isvc.pods.storage_initializer"]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_files_and_folders(tmp_path: Path) -> None:

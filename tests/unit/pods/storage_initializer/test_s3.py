@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.pods.storage_initializer.files import contents
 from tests.unit.pods.storage_initializer.sites import Answer, site
 
 from isvc.pods.storage_initializer.program import run
@@ -49,10 +50,6 @@ def store(s3_endpoint: str) -> Any:
     listed = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
     client.complete_multipart_upload(**target, MultipartUpload={"Parts": listed})
     return client
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def bring(uri: str, dest: Path, s3_endpoint: str, **environment: str) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.unit.pods.storage_initializer.files import contents
 from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, refusing, site
 
 from isvc.pods.storage_initializer.program import run
@@ -63,10 +64,6 @@ class Namenode:
 def namenode() -> Iterator[Namenode]:
     with site() as made:
         yield Namenode(made)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def secret(folder: Path, **values: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from itertools import count
 import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.waiting import until
+from tests.waiting import let_others_run, until
 
 from isvc.toolkit.client.write_limiter import WriteLimiter
 
@@ -32,23 +32,18 @@ class Writers:
 
         self.done[name] = asyncio.Event()
         self.tasks[name] = asyncio.create_task(write())
-        await settle()
+        await let_others_run()
 
     async def finish(self, *names: str) -> None:
         for name in names:
             self.done[name].set()
             await self.tasks[name]
-            await settle()
+            await let_others_run()
 
     async def leave(self, name: str) -> None:
         self.tasks[name].cancel()
         await asyncio.gather(self.tasks[name], return_exceptions=True)
-        await settle()
-
-
-async def settle() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
+        await let_others_run()
 
 
 async def test_no_write_waits_while_half_of_the_slots_are_free():
