@@ -11,7 +11,7 @@ from isvc.api import InferenceService
 from isvc.api.annotations import DISABLE_AUTO_UPDATE, is_stopped
 from isvc.api.modes import DeploymentMode, mode_of
 from isvc.engine import kind as engine
-from isvc.kube.conditions import is_true
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Object, annotations_of, dig, without
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
@@ -94,6 +94,4 @@ class Observed(engine.Observed):
     @property
     def is_pinned(self) -> bool:
         """A ready service whose owner asked for no automatic updates."""
-        return self.annotations.get(DISABLE_AUTO_UPDATE) == "true" and is_true(
-            self.status.get("conditions") or (), "Ready"
-        )
+        return self.annotations.get(DISABLE_AUTO_UPDATE) == "true" and is_condition_true(self.raw, "Ready")

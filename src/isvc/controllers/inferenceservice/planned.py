@@ -44,17 +44,17 @@ class ServiceStop(Stop):
 
 def stop_at(part: str, message: str, reason: str = "ReconcileFailed") -> ServiceStop:
     """Returns a stop that the condition of its component reports."""
-    return ServiceStop(part, condition_of(part), reason, message)
+    return ServiceStop(part, _condition_of_part(part), reason, message)
 
 
 def silent_stop(
     part: str, message: str, remedy: str = "", reason: str = "InvalidSpec", failure: ModelFailure | None = None
 ) -> ServiceStop:
     """Returns a stop that only the explanation of its condition reports."""
-    return ServiceStop(part, condition_of(part), reason, message, remedy, failure=failure, is_silent=True)
+    return ServiceStop(part, _condition_of_part(part), reason, message, remedy, failure=failure, is_silent=True)
 
 
-def condition_of(part: str) -> str:
+def _condition_of_part(part: str) -> str:
     return INGRESS_READY if part in (INTERCEPTOR, INGRESS, ALIAS) else READY_OF.get(part, PREDICTOR_READY)
 
 
