@@ -24,10 +24,10 @@ from isvc.kube.schemas import definition_name
 
 
 def details(resource: Resource, name: str, **more: object) -> Object:
-    return _known({"name": name, "group": resource.group, "kind": resource.plural, **more})
+    return _without_empty({"name": name, "group": resource.group, "kind": resource.plural, **more})
 
 
-def _known(fields: Object) -> Object:
+def _without_empty(fields: Object) -> Object:
     return {name: value for name, value in fields.items() if value}
 
 
@@ -95,7 +95,7 @@ def forbidden(resource: Resource, name: str, why: str, causes: list[Object] | No
 def invalid(gvk: GVK, name: str, errors: Sequence[FieldError]) -> Invalid:
     listed = join_reasons(map(str, errors))
     title = f"{gvk.kind}.{gvk.group}" if gvk.group else gvk.kind
-    fields = _known({"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [e.cause() for e in errors]})
+    fields = _without_empty({"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [e.cause() for e in errors]})
     return Invalid(f'{title} "{name}" is invalid: {listed}', details=fields)
 
 

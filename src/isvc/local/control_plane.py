@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from isvc.kube.errors import ApiError, NotFound
+from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
 from isvc.kube.resource import PODS
 from isvc.local.home import Home
@@ -97,7 +97,7 @@ class ControlPlane:
                 await self._client.patch(PODS, part.pod, status, SYSTEM_NAMESPACE, subresource="status")
 
     async def _remove(self, part: Part) -> None:
-        with contextlib.suppress(NotFound, ApiError, ClusterError):
+        with contextlib.suppress(ApiError, ClusterError):
             await self._client.delete(PODS, part.pod, SYSTEM_NAMESPACE, grace_seconds=0)
 
 

@@ -62,15 +62,17 @@ def _plan(observed: Observed) -> Plan:
         resolved = resolve(observed.spec, observed.services.get, observed.runtimes.get, observed.llm_service)
         children = _children(observed, resolved, policies)
     except InvalidPolicies as error:
-        return _stopped(Stop(ROUTER, READY, INVALID, f"annotation {STEP_POLICIES}: {error}", "correct the annotation"))
+        return _plan_of_stop(
+            Stop(ROUTER, READY, INVALID, f"annotation {STEP_POLICIES}: {error}", "correct the annotation")
+        )
     except NoEndpoint as missing:
-        return _stopped(Stop(ROUTER, READY, SERVICE_NOT_READY, str(missing), missing.remedy))
+        return _plan_of_stop(Stop(ROUTER, READY, SERVICE_NOT_READY, str(missing), missing.remedy))
     except Refused as refused:
-        return _stopped(Stop(ROUTER, READY, INVALID, refused.message, refused.remedy or "correct the graph"))
+        return _plan_of_stop(Stop(ROUTER, READY, INVALID, refused.message, refused.remedy or "correct the graph"))
     if children is None:
         message = "It is not possible to use Knative deployment mode when Knative Services are not available"
         remedy = "install Knative Serving, or create the graph anew in Standard mode"
-        return _stopped(Stop(ROUTER, READY, KNATIVE_MISSING, message, remedy))
+        return _plan_of_stop(Stop(ROUTER, READY, KNATIVE_MISSING, message, remedy))
     other = Part("other mode", Retire("the graph is deployed in another mode"), others)
     return Plan((Part(ROUTER, Want(children), kinds), other))
 
@@ -82,7 +84,7 @@ def _children(observed: Observed, resolved: Resolved, policies: Mapping[str, Ste
     return (_knative(observed, resolved, policies),) if observed.has_knative else None
 
 
-def _stopped(stop: Stop) -> Plan:
+def _plan_of_stop(stop: Stop) -> Plan:
     return Plan((Part(stop.part, stop.hold, CHILDREN),), stop)
 
 

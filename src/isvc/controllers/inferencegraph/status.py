@@ -41,7 +41,7 @@ def fold(observed: Observed, planned: Plan, outcome: Outcome) -> Folded:
     if planned.stop is None:
         refusal = outcome.refusal
         events = (Event(WARNING, "InternalError", refusal.result.message),) if refusal else ()
-        status = _with_shared_host(_folded(observed, outcome), observed)
+        status = _with_shared_host(_fold_status(observed, outcome), observed)
         if refusal is not None:
             status = _with_refusal(status, refusal.result.message, observed)
         return Folded(_with_explanations(status, observed.raw), events, _again(observed))
@@ -104,11 +104,11 @@ def _with_explanations(status: Object, graph: Object) -> Object:
     return {**status, "conditions": explained}
 
 
-def _folded(observed: Observed, outcome: Outcome) -> Object:
+def _fold_status(observed: Observed, outcome: Outcome) -> Object:
     """While a workload reports on an earlier spec, so does the graph."""
     before, now = observed.status, observed.now
     if is_stopped(observed.raw):
-        return {**stopped(before, now), "observedGeneration": observed.generation}
+        return {**stopped_status(before, now), "observedGeneration": observed.generation}
     is_standard = observed.mode is DeploymentMode.STANDARD
     workload = outcome.live(DEPLOYMENTS if is_standard else KNATIVE_SERVICES, observed.name)
     after = with_deployment(before, workload, observed.url, now) if is_standard else with_knative(before, workload, now)
@@ -127,7 +127,7 @@ def _explain(condition: Object, name: str) -> Explanation:
     return Explanation("WaitingForRouter", message)
 
 
-def stopped(before: Object, now: str) -> Object:
+def stopped_status(before: Object, now: str) -> Object:
     """Nothing runs: no URL, not ready, and the reason why."""
     after = {key: value for key, value in before.items() if key != "url"}
     wanted = [

@@ -54,12 +54,12 @@ RECOVERY: Final = 1.0
 
 def plan(observed: Observed) -> Planned:
     if observed.is_foreign or observed.awaits_predictor:
-        return _held(observed, _model_mesh())
+        return _hold_all(observed, _model_mesh())
     builders = builders_of(observed)
     if builders is None:
         message = f"It is not possible to use {observed.mode} deployment mode when Knative Services are not available"
         remedy = f"install it, or create the service anew with the annotation {DEPLOYMENT_MODE}: Standard"
-        return _held(observed, silent_stop(MODE, message, remedy, reason="KnativeNotInstalled"))
+        return _hold_all(observed, silent_stop(MODE, message, remedy, reason="KnativeNotInstalled"))
     draft = _Draft(observed, builders)
     steps = {
         SHARED: draft.shared,
@@ -87,7 +87,7 @@ def runtime_reference(runtime: Runtime, namespace: str) -> Reference:
     return SERVING_RUNTIMES, Key(namespace, runtime.name)
 
 
-def _held(observed: Observed, stop: ServiceStop) -> Planned:
+def _hold_all(observed: Observed, stop: ServiceStop) -> Planned:
     return Planned((Part(stop.part, stop.hold, CHILDREN),), stop, references=frozenset(), service=observed.raw)
 
 

@@ -10,7 +10,7 @@ from isvc.api.resources import LOCAL_MODEL_CACHES
 from isvc.controllers.localmodel.observe import Observed, Observer
 from isvc.controllers.localmodel.plan import VOLUMES, claim, doubts, plan
 from isvc.controllers.localmodel.status import fold
-from isvc.controllers.localmodel.volumes import unowned
+from isvc.controllers.localmodel.volumes import unowned_objects
 from isvc.engine.kind import Folded, Kind
 from isvc.engine.needs import Answers
 from isvc.engine.plan import Part, Plan, Retire
@@ -36,7 +36,7 @@ def make_cache_kind(
         """Waits until no list has the model; what the cache owns is left to the garbage collector."""
         if observer.entered(raw):
             return Folded(raw.get("status") or {})
-        found = unowned(observer.volumes(raw), observer.claims(raw))
+        found = unowned_objects(observer.volumes(raw), observer.claims(raw))
         return Plan((Part("volumes", Retire("the cache goes"), found=found),))
 
     return Kind(

@@ -18,9 +18,9 @@ from isvc.controllers.localmodel.volumes import (
     children_of,
     download_volume,
     is_released,
-    outdated,
+    outdated_fields,
     serving_volume,
-    unowned,
+    unowned_objects,
 )
 from isvc.engine.kind import Claim
 from isvc.engine.plan import Child, Hold, Part, Plan, Stop, Want
@@ -46,7 +46,9 @@ def plan(observed: Observed) -> Plan:
             Part("lists of nodes", Want(tuple(_missing_lists(observed)))),
             *(_volume_part(observed, volume) for volume in wanted_volumes(observed)),
             *_holds(observed),
-            Part("volumes that nobody uses", Want(()), VOLUMES, found=unowned(observed.volumes, observed.claims)),
+            Part(
+                "volumes that nobody uses", Want(()), VOLUMES, found=unowned_objects(observed.volumes, observed.claims)
+            ),
         )
     )
 
@@ -83,7 +85,7 @@ def doubts(observed: Observed, planned: Plan) -> Iterator[Stop]:
             observed.volumes.get(volume.name),
             observed.claims.get(volume.claim),
         )
-        for sentence in outdated(volume, group.spec, live, claim) if group else ():
+        for sentence in outdated_fields(volume, group.spec, live, claim) if group else ():
             message = (
                 f"{sentence}: LocalModelNodeGroup {volume.group} was edited, and Kubernetes does not let it change"
             )

@@ -80,7 +80,7 @@ def _claim_spec(volume: Volume, group: LocalModelNodeGroupSpec) -> Object:
     return group.persistent_volume_claim_spec | {"volumeName": volume.name}
 
 
-def outdated(
+def outdated_fields(
     volume: Volume, group: LocalModelNodeGroupSpec, live: Object | None, claim: Object | None
 ) -> Iterator[str]:
     """Yields what keeps fields that its group has changed since, with those fields."""
@@ -100,7 +100,7 @@ def is_released(live: Object | None) -> bool:
     return bool(dig(live, "status", "phase") == "Released")
 
 
-def unowned(volumes: Mapping[str, Object], claims: Mapping[Key, Object]) -> tuple[tuple[Resource, Object], ...]:
+def unowned_objects(volumes: Mapping[str, Object], claims: Mapping[Key, Object]) -> tuple[tuple[Resource, Object], ...]:
     """Returns those of a cache's volumes and claims that no garbage collector would find."""
     found = (
         *((PERSISTENT_VOLUMES, volume) for volume in volumes.values()),

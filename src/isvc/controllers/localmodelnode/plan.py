@@ -12,7 +12,7 @@ from isvc.controllers.localmodelnode.disk import final_path
 from isvc.controllers.localmodelnode.downloads import Download
 from isvc.controllers.localmodelnode.job import download_job
 from isvc.controllers.localmodelnode.observe import Observed
-from isvc.controllers.localmodelnode.space import Allocation, Space, misplaced, why_not
+from isvc.controllers.localmodelnode.space import Allocation, Space, misplacement, why_not
 from isvc.engine.plan import Answer, Child, Hold, Part, Plan, Retire, Want
 from isvc.engine.policies import CREATE_ONLY
 from isvc.kube.resource import JOBS
@@ -137,7 +137,7 @@ class _Model:
         if space.group not in observed.groups:
             missing = f"LocalModelNodeGroup {space.group} does not exist" if space.group else "no LocalModelNodeGroup"
             return f"{missing}: create it, or name another in the cache"
-        return misplaced(observed.groups[space.group], observed) or why_not(self.key, space, observed)
+        return misplacement(observed.groups[space.group], observed) or why_not(self.key, space, observed)
 
     def _start(self, space: Space) -> tuple[ModelState, Answer]:
         attempt = self._attempts + 1

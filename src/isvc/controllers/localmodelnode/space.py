@@ -70,7 +70,7 @@ def why_not(key: str, space: Space, observed: Observed) -> str:
     return ""
 
 
-def misplaced(group: LocalModelNodeGroup | None, observed: Observed) -> str:
+def misplacement(group: LocalModelNodeGroup | None, observed: Observed) -> str:
     """Says that the volumes of a group are another folder than the one that this program looks after."""
     host_path = observed.place.host_path
     volume = group.spec.persistent_volume_spec if group is not None else {}

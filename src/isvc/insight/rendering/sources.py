@@ -34,7 +34,7 @@ def fields(merged: Any, layers: Sequence[Layer], otherwise: str, path: str = "")
             name = item.get("name") if isinstance(item, dict) else None
             inner = [Layer(layer.source, _matching(layer.value, item, name)) for layer in layers]
             yield from fields(
-                item, _with_value(inner) or _templated(layers, item), otherwise, f"{path}[{name or number}]"
+                item, _with_value(inner) or _template_layers(layers, item), otherwise, f"{path}[{name or number}]"
             )
     else:
         yield Field(path, merged, layers[0].source if layers else otherwise)
@@ -52,7 +52,7 @@ def _matching(items: Any, item: Any, name: str | None) -> Any:
     return item if item in items else None
 
 
-def _templated(layers: Sequence[Layer], item: Any) -> list[Layer]:
+def _template_layers(layers: Sequence[Layer], item: Any) -> list[Layer]:
     """An item that no layer has as it is was filled in from a template: the weakest layer with templates has it."""
     if not isinstance(item, str):
         return []

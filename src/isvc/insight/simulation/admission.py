@@ -40,10 +40,10 @@ class Admission:
         """Returns the object as it is stored; raises the `ApiError` that a client would get."""
         if resource.group != GROUP:
             return await self._ask(Action.MUTATE, resource, new, old)
-        obj = _decoded(resource, new, self._warn)
+        obj = _decode(resource, new, self._warn)
         if old is not None:
             old = _in_version(old, resource.api_version)
-        obj = _decoded(resource, await self._ask(Action.MUTATE, resource, obj, old), self._warn)
+        obj = _decode(resource, await self._ask(Action.MUTATE, resource, obj, old), self._warn)
         _validate(resource, obj, old)
         await self._ask(Action.VALIDATE, resource, obj, old)
         return _in_version(obj, _row_of(resource).resource.api_version)
@@ -66,7 +66,7 @@ def check_types(resource: Resource, obj: Object) -> None:
     if resource.group != GROUP:
         _check_metadata(obj)
         return
-    found = _strategy(resource).validate_create(_decoded(resource, obj, lambda unknown: None))
+    found = _strategy(resource).validate_create(_decode(resource, obj, lambda unknown: None))
     if wrong := [error for error in found if error.reason == "FieldValueTypeInvalid"]:
         raise refusals.invalid(resource.gvk, name_of(obj), wrong)
 
@@ -76,7 +76,7 @@ def _check_metadata(obj: Object) -> None:
         raise BadRequest(complaint)
 
 
-def _decoded(resource: Resource, obj: Object, warn: Callable[[str], None]) -> Object:
+def _decode(resource: Resource, obj: Object, warn: Callable[[str], None]) -> Object:
     _check_metadata(obj)
     unknown: list[str] = []
     decoded = _strategy(resource).decode(deep_copy(obj), unknown)

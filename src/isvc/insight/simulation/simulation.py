@@ -211,7 +211,7 @@ class Simulation:
                         self._pending[number, key] = None
 
     async def _reconcile(self, number: int, controller: Controller, key: Key) -> None:
-        self.server.author = (_reconciled(controller), key.namespace, key.name)
+        self.server.author = (_reconciled_kind(controller), key.namespace, key.name)
         try:
             result = await controller.reconcile(key)
         except ApiError as error:
@@ -223,6 +223,6 @@ class Simulation:
             self._later[number, key] = result.requeue_after
 
 
-def _reconciled(controller: Controller) -> Resource:
+def _reconciled_kind(controller: Controller) -> Resource:
     """Returns the kind that a controller reconciles: the one that it watches for its own sake."""
     return next(watch.resource for watch in controller.watches if watch.to is None and watch.on_change is None)

@@ -48,7 +48,7 @@ def test_the_url_goes_when_the_service_fails_and_stays_while_it_says_nothing():
 def test_reconciling_again_changes_nothing_not_even_times():
     first = status.with_knative({}, knative("True"), EARLIER)
     assert status.with_knative(first, knative("True"), NOW) == first
-    assert status.stopped(status.stopped(first, EARLIER), NOW) == status.stopped(first, EARLIER)
+    assert status.stopped_status(status.stopped_status(first, EARLIER), NOW) == status.stopped_status(first, EARLIER)
 
 
 def test_a_deployment_that_reports_nothing_leaves_the_status_alone():
@@ -78,7 +78,7 @@ def test_a_graph_that_never_ran_says_what_it_waits_for():
     )
     assert all(each["reason"] and each["message"] for each in waits["conditions"])
     assert status.waiting(graph(waits), held, NOW) == waits
-    resumed = status.waiting(graph(status.stopped({}, EARLIER)), held, NOW)
+    resumed = status.waiting(graph(status.stopped_status({}, EARLIER)), held, NOW)
     assert (find(resumed, "Ready")["reason"], find(resumed, "Stopped")["status"]) == (held.reason, "False")
 
 

@@ -64,10 +64,12 @@ def with_explanations(status: Object, situation: Situation) -> Object:
 
 def without_explanations(status: Object) -> Object:
     conditions = status.get("conditions")
-    return {**status, "conditions": explanations.without_explanations(conditions, _added)} if conditions else status
+    return (
+        {**status, "conditions": explanations.without_explanations(conditions, _added_fields)} if conditions else status
+    )
 
 
-def _added(condition: Object) -> Iterable[str]:
+def _added_fields(condition: Object) -> Iterable[str]:
     reason = str(condition.get("reason") or "")
     if reason in _ADDED:
         return "reason", "message"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isvc.controllers.llmisvc.status.conditions import CONDITIONS
-from isvc.controllers.llmisvc.status.explanations import added, explain
+from isvc.controllers.llmisvc.status.explanations import added_fields, explain
 from isvc.engine.status import StatusEditor
 from isvc.kube.conditions import FALSE, TRUE
 from isvc.kube.objects import Object
@@ -13,7 +13,7 @@ from isvc.serving.explanations import with_explanations, without_explanations
 class StatusEdit(StatusEditor):
     def __init__(self, status: Object, now: str) -> None:
         given = status.get("conditions") or ()
-        super().__init__(CONDITIONS, {**status, "conditions": without_explanations(given, added)}, now)
+        super().__init__(CONDITIONS, {**status, "conditions": without_explanations(given, added_fields)}, now)
         self._before = {condition["type"]: condition for condition in given}
 
     def clear(self, condition: str) -> None:

@@ -15,7 +15,7 @@ _NOT_REPORTED: Final = "NotReported"
 _ADDED: Final = frozenset({*_WAITING.values(), _NOT_REPORTED})
 
 
-def added(condition: Object) -> Iterable[str]:
+def added_fields(condition: Object) -> Iterable[str]:
     """Returns the fields of a condition that were added by an explanation."""
     return ("reason", "message") if condition.get("reason") in _ADDED else ()
 

@@ -13,7 +13,7 @@ from isvc.kube.objects import Key, Object
 
 def plan(observed: Observed) -> Plan:
     change = partial(revise, observed.name, observed.caches)
-    if not observed.exists and not _revised(observed.name, observed.caches, entries_of(observed.raw)):
+    if not observed.exists and not _revise(observed.name, observed.caches, entries_of(observed.raw)):
         goes = Retire("its node is gone")
         return Plan((Part("list", goes, found=((LOCAL_MODEL_NODES, observed.raw),)),))
     edit = Edit(ChildKey(LOCAL_MODEL_NODES, observed.name), change, observed.raw)
@@ -24,11 +24,11 @@ def revise(node: str, caches: tuple[Cached, ...], live: Object | None) -> Object
     """Returns the patch that a list lacks; None for one that is as it should be, or that is gone."""
     if live is None:
         return None
-    revised = _revised(node, caches, entries_of(live))
+    revised = _revise(node, caches, entries_of(live))
     return None if revised == entries_of(live) else {"spec": {"localModels": revised}}
 
 
-def _revised(node: str, caches: tuple[Cached, ...], models: list[Object]) -> list[Object]:
+def _revise(node: str, caches: tuple[Cached, ...], models: list[Object]) -> list[Object]:
     """Returns the list as it should be: entries stay where they are, new ones come last.
 
     A node that is not ready gets nothing new, and keeps what it has: it may come back. A cache of which nobody knows
