@@ -69,6 +69,11 @@ def generation_of(obj: Object) -> int:
     return int(dig(obj, "metadata", "generation") or 0)
 
 
+def creation_time_of(obj: Object) -> str:
+    """Returns when a server first stored the object, as it wrote it; nothing if none did."""
+    return str(obj.get("metadata", {}).get("creationTimestamp") or "")
+
+
 def resource_version_of(obj: Object) -> str:
     return str(obj.get("metadata", {}).get("resourceVersion", ""))
 

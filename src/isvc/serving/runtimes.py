@@ -11,7 +11,7 @@ from isvc.api.completion import read
 from isvc.api.inferenceservice.models import ModelFormat, ModelSpec
 from isvc.api.protocols import Protocol, rank
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
-from isvc.kube.objects import Object, annotations_of, dig, name_of
+from isvc.kube.objects import Object, annotations_of, creation_time_of, name_of
 from isvc.serving.refused import Refused
 
 SERVER_TYPE: Final = "serving.kserve.io/server-type"
@@ -50,7 +50,7 @@ class Runtime:
             _, runtime = read(ServingRuntime, obj)
         except DecodeError as error:
             runtime, problem = ServingRuntime(), str(error)
-        created = str(dig(obj, "metadata", "creationTimestamp") or "")
+        created = creation_time_of(obj)
         selectable = frozenset(offered.name for offered in runtime.spec.supported_model_formats if offered.auto_select)
         return cls(name_of(obj), runtime.spec, annotations_of(obj), created, cluster, problem, selectable)
 

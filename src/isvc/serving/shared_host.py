@@ -14,7 +14,7 @@ from typing import Final
 from isvc.api.resources import INFERENCE_GRAPHS, INFERENCE_SERVICES
 from isvc.engine.plan import Stop
 from isvc.kube.conditions import conditions_of, find
-from isvc.kube.objects import Key, Object, dig, uid_of
+from isvc.kube.objects import Key, Object, creation_time_of, dig, uid_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.controller import Watch
@@ -94,4 +94,4 @@ def report_doubt(obj: Object, part: str) -> Iterator[Stop]:
 
 
 def _seniority(obj: Object) -> tuple[str, str]:
-    return str(dig(obj, "metadata", "creationTimestamp") or ""), uid_of(obj)
+    return creation_time_of(obj), uid_of(obj)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isvc.insight.operations.history import History, difference, summary
-from isvc.kube.objects import dig, generation_of
+from isvc.kube.objects import creation_time_of, generation_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def history_page(history: History) -> HistoryPage:
     edits = [
         Edit(
             revision=numbers[place],
-            when=str(dig(revision, "metadata", "creationTimestamp") or ""),
+            when=creation_time_of(revision),
             summary=summary(specs[place], specs[place + 1]),
             diff=difference(
                 {"spec": specs[place]},

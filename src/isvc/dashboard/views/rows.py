@@ -13,7 +13,7 @@ from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.insight.operations.kinds import SHORT
 from isvc.kube.conditions import FALSE
 from isvc.kube.masking import mask_text
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.objects import Object, creation_time_of, dig, name_of, namespace_of
 from isvc.kube.readiness import is_ready, readiness
 from isvc.kube.resource import Resource
 
@@ -81,7 +81,7 @@ def row(resource: Resource, service: Object, findings: Sequence[Finding] | None)
         cause="" if is_ready(service) else cause(service, findings),
         model=_model(resource, service),
         url=str(dig(service, "status", "url") or ""),
-        created=str(dig(service, "metadata", "creationTimestamp") or ""),
+        created=creation_time_of(service),
     )
 
 

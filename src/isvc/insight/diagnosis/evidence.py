@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.finding import Finding
-from isvc.kube.objects import Key, Object, dig, name_of, uid_of
+from isvc.kube.objects import Key, Object, creation_time_of, dig, name_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
@@ -98,7 +98,7 @@ def last_written(obj: Object) -> str:
     """Returns when somebody last wrote to an object, its status aside."""
     entries = dig(obj, "metadata", "managedFields") or ()
     times = [str(each.get("time") or "") for each in entries if not each.get("subresource")]
-    return max(times, default="") or str(dig(obj, "metadata", "creationTimestamp") or "")
+    return max(times, default="") or creation_time_of(obj)
 
 
 def describe(obj: Object) -> str:
@@ -131,6 +131,4 @@ def _is_bad(each: Object) -> bool:
 
 def when(event: Object) -> str:
     """Returns the last time that an event happened."""
-    return str(
-        event.get("lastTimestamp") or event.get("eventTime") or dig(event, "metadata", "creationTimestamp") or ""
-    )
+    return str(event.get("lastTimestamp") or event.get("eventTime") or creation_time_of(event))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from isvc.kube.errors import ApiError
-from isvc.kube.objects import Key, Object, dig, generation_of, is_being_deleted, labels_of, uid_of
+from isvc.kube.objects import Key, Object, creation_time_of, dig, generation_of, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of
@@ -80,7 +80,7 @@ def first_to_go(pods: Sequence[Object]) -> list[Object]:
             int(dig(pod, "metadata", "annotations", "controller.kubernetes.io/pod-deletion-cost") or 0),
         )
 
-    newest_first = sorted(pods, key=lambda pod: dig(pod, "metadata", "creationTimestamp") or "", reverse=True)
+    newest_first = sorted(pods, key=creation_time_of, reverse=True)
     return sorted(newest_first, key=rank)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, deep_copy, dig, name_of
+from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, creation_time_of, deep_copy, dig, name_of
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -92,7 +92,7 @@ def old_sizes(limits: Limits, new: Object, old: Sequence[Object]) -> dict[str, i
     budget = total - limits.minimum - unready_new
     if budget <= 0:
         return {}
-    oldest_first = sorted(old, key=lambda item: dig(item, "metadata", "creationTimestamp") or "")
+    oldest_first = sorted(old, key=creation_time_of)
     changed: dict[str, int] = {}
     for item in oldest_first:  # unhealthy pods first: they serve no requests
         unhealthy = sizes[name_of(item)] - available_of(item)
@@ -130,7 +130,7 @@ def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | Non
     """Returns the oldest ReplicaSet with the Deployment's template."""
     wanted = _normal(dig(deployment, "spec", "template") or {})
     same = [item for item in replica_sets if _normal(bare_template(item)) == wanted]
-    return min(same, key=lambda item: dig(item, "metadata", "creationTimestamp") or "", default=None)
+    return min(same, key=creation_time_of, default=None)
 
 
 def _normal(template: Object) -> bytes:

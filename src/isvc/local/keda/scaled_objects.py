@@ -16,7 +16,7 @@ from typing import Final
 
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Key, Object, annotations_of, dig, labels_of, name_of, namespace_of
+from isvc.kube.objects import Key, Object, annotations_of, creation_time_of, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
 from isvc.local.autoscaling.horizontal import TARGETS
 from isvc.local.autoscaling.replicas import CannotCompute
@@ -213,7 +213,7 @@ class ScaledObjects:
             report.fields["lastActiveTime"] = last
         cooldown = _cooldown(scaled)
         if last is None:
-            last, cooldown = created(scaled), float(dig(scaled, "spec", "initialCooldownPeriod") or 0)
+            last, cooldown = creation_time_of(scaled), float(dig(scaled, "spec", "initialCooldownPeriod") or 0)
         return (parse_timestamp(last) - now).total_seconds() + cooldown if last else 0.0
 
     async def _pause(self, scaled: Object, target: Object, replicas: int, report: _Report) -> None:
@@ -240,10 +240,6 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def _cooldown(scaled: Object) -> float:
     return float(scaled["spec"].get("cooldownPeriod", COOLDOWN_SECONDS))
-
-
-def created(scaled: Object) -> str:
-    return str(dig(scaled, "metadata", "creationTimestamp") or "")
 
 
 def paused_at(scaled: Object) -> int | None:

@@ -72,7 +72,6 @@ class Node:
         """`own_logs` are files that are shown as the logs of mirror pods, by namespace and name."""
         self._client = client
         self._cache = cache
-        self._home = home
         self._workers: dict[str, PodWorker] = {}
         self._ending = Background()
         self._clock = SystemClock()
@@ -115,7 +114,7 @@ class Node:
         fields = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
         statuses = [each for field in fields for each in dig(pod, "status", field) or ()]
         restarts = next((each["restartCount"] for each in statuses if each["name"] == container), 0)
-        path = log_file(self._home / "pods" / uid_of(pod), container, restarts - before_restart)
+        path = log_file(self._services.pods / uid_of(pod), container, restarts - before_restart)
         return path if path.exists() else None
 
     def _first_processes(self) -> Iterator[int]:
@@ -148,7 +147,7 @@ class Node:
     def _forget_folders(self) -> None:
         """Removes folders of pods that no longer exist, which only a cache in step with the API server shows."""
         known = {uid_of(pod) for pod in self._cache.list(PODS)}
-        for folder in (self._home / "pods").glob("*"):
+        for folder in self._services.pods.glob("*"):
             if folder.name not in known:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -172,7 +171,7 @@ class Node:
 
     async def _refuse_ephemeral(self, ended: Object) -> None:
         with contextlib.suppress(ApiError, ClusterError):
-            await refuse_in_ended(ended, self._home / "pods" / uid_of(ended), self._client, self._clock)
+            await refuse_in_ended(ended, self._services.pods / uid_of(ended), self._client, self._clock)
 
     def _contents_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
         if before is None or after is None:  # pods wait for what is missing, and keep what went

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from isvc.controllers.inferenceservice.status.edit import StatusEdit
 from isvc.kube.conditions import is_condition_true
-from isvc.kube.objects import Object, dig, labels_of, name_of
+from isvc.kube.objects import Object, creation_time_of, dig, labels_of, name_of
 from isvc.serving.containers import MODEL_SERVER
 
 STORAGE_INITIALIZER = "storage-initializer"
@@ -18,7 +18,7 @@ _TRANSITIONS = {PENDING: "InProgress", LOADING: "InProgress", LOADED: "UpToDate"
 
 def newest_first(pods: Sequence[Object]) -> list[Object]:
     ordered = sorted(pods, key=name_of)
-    ordered.sort(key=lambda pod: str(dig(pod, "metadata", "creationTimestamp") or ""), reverse=True)
+    ordered.sort(key=creation_time_of, reverse=True)
     return ordered
 
 

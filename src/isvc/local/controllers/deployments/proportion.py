@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from isvc.kube.objects import Object, annotations_of, dig, name_of
+from isvc.kube.objects import Object, annotations_of, creation_time_of, name_of
 from isvc.local.controllers.rollout import DESIRED, MAXIMUM, Limits, available_of, replicas_of, revision_of
 
 
@@ -35,7 +35,7 @@ def _shares(limits: Limits, active: Sequence[Object]) -> dict[str, int]:
     allowed = limits.maximum if limits.replicas else 0
     left = allowed - sum(sizes.values())
     grows = left > 0
-    by_age = sorted(active, key=lambda item: dig(item, "metadata", "creationTimestamp") or "", reverse=grows)
+    by_age = sorted(active, key=creation_time_of, reverse=grows)
     largest_first = sorted(by_age, key=replicas_of, reverse=True)
     for item in largest_first:
         share = _share(limits, item) if left else 0

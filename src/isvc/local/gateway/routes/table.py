@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from isvc.api.resources import INFERENCE_GRAPHS
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.objects import Key, Object, creation_time_of, name_of, namespace_of
 from isvc.kube.patterns import BadPattern
 from isvc.kube.resource import INGRESSES
 from isvc.local.gateway.names import THIS_MACHINE, cluster_name, full_name, is_host, place_of
@@ -172,7 +172,7 @@ def _host(host: str, rule: Rule) -> str:
 
 
 def _place(source: Source, obj: Object, rule: Rule, number: int) -> tuple[object, ...]:
-    age = (dig(obj, "metadata", "creationTimestamp") or "", namespace_of(obj), name_of(obj))
+    age = (creation_time_of(obj), namespace_of(obj), name_of(obj))
     is_ordered = source.kind in (VIRTUAL_SERVICES.kind, INTERCEPTOR_ROUTES.kind)
     return (0, age, number) if is_ordered else (1, rule.rank, age, number)
 

@@ -28,3 +28,18 @@ class NodeServices(ContainerServices):
     opened: asyncio.Event  # processes may be started
     filling: dict[Path, asyncio.Task[None]] = field(default_factory=dict)  # what brings files into a claim's folder
     simulate: bool = False
+
+    @property
+    def pods(self) -> Path:
+        """Where each pod has a folder, by its uid."""
+        return self.home / "pods"
+
+    @property
+    def claims(self) -> Path:
+        """Where the folders of claims are, each below its namespace."""
+        return self.home / "volumes"
+
+    @property
+    def disk(self) -> Path:
+        """The root of paths that PersistentVolumes name."""
+        return self.home / "disk"

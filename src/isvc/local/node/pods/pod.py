@@ -53,7 +53,7 @@ _END = 2.0  # of the grace period, what is kept for the processes to end in
 class PodWorker:
     def __init__(self, pod: Object, node: NodeServices) -> None:
         self.pod = pod
-        self.folder = node.home / "pods" / uid_of(pod)
+        self.folder = node.pods / uid_of(pod)
         self.containers: list[Container] = []
         self._node = node
         self._started = dig(pod, "status", "startTime") or timestamp(node.clock.now())
@@ -120,11 +120,14 @@ class PodWorker:
         if not self.containers:
             return
         try:
-            files = await files_of(self.pod, self._node.client, self._node.home / "disk", self._node.name)
-            folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
+            files = await self._read_files()
+            folders.prepare(self.pod, files, self.folder, self._node.claims)
             self._renew_tokens(files)
         except (Missing, OSError, ApiError, ClusterError) as error:
             self._event("Warning", "FailedMount", str(error))
+
+    async def _read_files(self) -> folders.Files:
+        return await files_of(self.pod, self._node.client, self._node.disk, self._node.name)
 
     def _renew_tokens(self, files: folders.Files) -> None:
         """Has the volumes filled anew before the first of the pod's tokens ends."""
@@ -192,7 +195,7 @@ class PodWorker:
     async def _warn(self) -> None:
         """Says what the pod asks for that is not there; it runs without it."""
         missing = [*missing_here(self.pod, node_labels(self._node.name), capacity())]
-        place = self._node.home / "volumes" / namespace_of(self.pod)
+        place = self._node.claims / namespace_of(self.pod)
         for name in (claim for claim in folders.claims(self.pod) if (place / claim).exists()):
             with contextlib.suppress(ApiError, ClusterError):
                 if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
@@ -207,15 +210,15 @@ class PodWorker:
     async def _prepare(self) -> PodContext:
         """Fills volumes and looks everything up, again until what is missing is there."""
         pause = _SHORTEST_RETRY
-        place = self._node.home / "volumes" / namespace_of(self.pod)
+        place = self._node.claims / namespace_of(self.pod)
         if under_way := [task for name in folders.claims(self.pod) if (task := self._node.filling.get(place / name))]:
             await asyncio.wait(under_way)
         while True:
             try:
-                files = await files_of(self.pod, self._node.client, self._node.home / "disk", self._node.name)
-                await require_claims(self.pod, self._node.client, self._node.home / "volumes")
+                files = await self._read_files()
+                await require_claims(self.pod, self._node.client, self._node.claims)
                 await fetch_images(self.pod, self.folder / "volumes", self._node.reaper)
-                mounted = folders.prepare(self.pod, files, self.folder, self._node.home / "volumes")
+                mounted = folders.prepare(self.pod, files, self.folder, self._node.claims)
                 break
             except (Missing, OSError) as error:
                 why = describe_os_error(error) if isinstance(error, OSError) else str(error)
