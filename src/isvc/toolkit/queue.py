@@ -50,7 +50,8 @@ class Queue(Generic[K]):
         self._due: dict[K, float] = {}  # the earliest time of each key in _later
         self._lapsing: dict[K, float] = {}  # the same of those that need not come, if they are worked before
         self._quiet: dict[K, float] = {}  # the same of those that come when nothing is heard of them
-        self._heard: dict[K, float] = {}  # since when something is heard of these
+        self._waiting = (self._due, self._lapsing, self._quiet)
+        self._heard: dict[K, float] = {}  # since when something is heard of those that wait until it is quiet
         self._order = 0
         self._wake: asyncio.TimerHandle | None = None
         self._turn = asyncio.Lock()
@@ -129,9 +130,8 @@ class Queue(Generic[K]):
         What lapses stays: it came while the key was being worked.
         """
         self._due.pop(key, None)
-        if len(self._later) > 2 * (len(self._due) + len(self._lapsing)):
-            waiting = (self._due, self._lapsing)
-            self._later = [entry for entry in self._later if any(each.get(entry[2]) == entry[0] for each in waiting)]
+        if len(self._later) > 2 * sum(map(len, self._waiting)):
+            self._later = [each for each in self._later if any(w.get(each[2]) == each[0] for w in self._waiting)]
             heapq.heapify(self._later)
 
     async def take(self) -> K:
@@ -166,7 +166,7 @@ class Queue(Generic[K]):
         self._ready.clear()
         self._dirty.clear()
         self._later.clear()
-        for waiting in (self._due, self._lapsing, self._quiet, self._heard):
+        for waiting in (*self._waiting, self._heard):
             waiting.clear()
         if self._wake:
             self._wake.cancel()
@@ -177,7 +177,7 @@ class Queue(Generic[K]):
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)
-            for waiting in (self._due, self._lapsing, self._quiet):
+            for waiting in self._waiting:
                 if waiting.get(key) == due:  # else an earlier one has replaced it, or it has lapsed
                     del waiting[key]
                     self.add(key)

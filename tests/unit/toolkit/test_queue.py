@@ -141,6 +141,17 @@ async def test_delays_of_an_object_that_is_gone_are_forgotten(queue, clock):
     assert not queue._later
 
 
+async def test_those_that_are_forgotten_take_no_others_along(queue, clock):
+    queue.add_after("lapses", 10, lapses=True)
+    queue.add_when_quiet("quiet", 10)
+    for key in range(9):
+        queue.add_after(str(key), 100)
+    for key in range(9):
+        queue.forget_delays(str(key))
+    pass_time(queue, clock, 10)
+    assert len(queue) == 2
+
+
 async def test_a_delay_that_lapses_does_so_beside_a_longer_one_that_does_not(queue, clock):
     queue.add_after("a", 100)
     queue.add_after("a", 10, lapses=True)
