@@ -67,5 +67,14 @@ def test_services_at_rest_ask_the_server_for_nothing(here: Machine) -> None:
     assert sum(of_services.values()) < MANY / 4, of_services
 
 
+def test_what_no_service_here_needs_is_not_in_memory(here: Machine) -> None:
+    """Certificates are made by a process that ends, and Envoy is spoken with in Python."""
+    assert here.process is not None
+    found = [here.process.pid, *here.processes(b"isvc.local.api_server_program")]
+    maps = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in found)
+    assert maps.count("/orjson") >= len(found) == 2
+    assert not re.findall(r"\S+/(?:grpc|cryptography)/\S+", maps)
+
+
 def make(number: int) -> str:
     return SERVICE.format(number=number)

@@ -14,7 +14,7 @@ import orjson
 from isvc.apiserver import bootstrap
 from isvc.apiserver.access import identity
 from isvc.apiserver.access.authentication import Authenticator
-from isvc.apiserver.access.identity import Credentials
+from isvc.apiserver.access.identity import Credentials, Identity
 from isvc.apiserver.access.impersonation import impersonate
 from isvc.apiserver.access.rbac import Rbac, authorize
 from isvc.apiserver.access.reviews import Reviews
@@ -92,9 +92,16 @@ class Server:
             self._lock.release()
             raise
 
+    def load_identity(self) -> Identity:
+        """Returns certificates and tokens, made where they are missing."""
+        return identity.load(self.folder / "pki", self._hosts)
+
+    @property
+    def _hosts(self) -> list[str]:
+        return list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self.host]))
+
     async def _start(self) -> None:
-        self._hosts = list(dict.fromkeys(["localhost", "127.0.0.1", "kubernetes.default.svc", self.host]))
-        self.identity = identity.load(self.folder / "pki", self._hosts)
+        self.identity = self.load_identity()
         self.store = Store(None if self.ephemeral else self.folder, durable=self.durable)
         claims = Claims(ServiceAddresses(self.service_network))
         claims.follow(self.store)

@@ -8,6 +8,7 @@ compares.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -84,7 +85,7 @@ class Engine:
         if not isinstance(part.answer, Want):
             return None
         for child in part.answer.children:
-            result = outcome.results[child.key] = await self._settle(owner, child.fill())
+            result = outcome.results[child.key] = await self._settle(owner, await _filled(child))
             if isinstance(result, Rejected | Taken):
                 return Refusal(part.name, child.key, result)
         for edit in part.answer.edits:
@@ -103,7 +104,7 @@ class Engine:
                     continue
                 results = [outcome.results.get(key) for key in child.late.others]
                 if created := [result.live for result in results if isinstance(result, Created)]:
-                    result = outcome.completed[child.key] = await self._settle(owner, child.fill(created))
+                    result = outcome.completed[child.key] = await self._settle(owner, await _filled(child, created))
                     if isinstance(result, Rejected | Taken):
                         return Refusal(part.name, child.key, result)
         return None
@@ -307,3 +308,8 @@ def whose(resource: Resource, live: Object) -> str:
     ref = controller_of(live)
     owner = f"it belongs to {ref.get('kind')} {ref.get('name')}" if ref else "it was not created for this service"
     return f"{resource.kind} {name_of(live)} exists already and {owner}: rename or delete it"
+
+
+async def _filled(child: Child, others: Sequence[Object] = ()) -> Child:
+    """Returns the child with all its fields; those that are made late, as certificates are, may take long."""
+    return child if child.late is None else await asyncio.to_thread(child.fill, others)

@@ -6,8 +6,13 @@ It starts with few imports. SOCKET may be empty.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from isvc.apiserver.server import Server
 
 
 def main(folder: str, kubeconfig: str, port: str, socket: str, *flags: str) -> None:
@@ -24,10 +29,23 @@ def main(folder: str, kubeconfig: str, port: str, socket: str, *flags: str) -> N
         durable="--durable" in flags,
         controllers=True,
     )
+    if not (server.folder / "pki").exists():
+        _make_certificates(server)
     try:
         run(server, Path(kubeconfig))
     except CANNOT_RUN as error:
         sys.exit(str(error))
+
+
+def _make_certificates(server: Server) -> None:
+    """Makes the first ones in a process that ends: what they are made with takes 6 MB. Errors come up again later."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    try:
+        server.load_identity()
+    finally:
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,6 @@ class Home:
     kubeconfig = _Below("kubeconfig")
     api_server = _Below("apiserver")
     pki = _Below("apiserver", "pki")
-    certificates = _Below("webhooks")
     tls = _Below("tls")  # the authority of the gateway's certificates
     gateway = _Below("run", "gateway")  # the sockets by which we and Envoy reach each other
     logs = _Below("logs")
@@ -100,7 +99,7 @@ class Home:
             raise UnsafeHome("every user can write to it; choose another folder with ISVC_HOME, or `chmod go-w` it")
         if stat.S_IMODE(found.st_mode) & 0o077:
             self.root.chmod(0o700)
-        for folder in (self.logs, self.claims, self.processes, self.certificates):
+        for folder in (self.logs, self.claims, self.processes):
             folder.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager

@@ -85,14 +85,13 @@ class Stack:
         if self._choices.warm_up:
             await warm.prepare()
         from isvc.local import install, parts  # imports nearly everything, while the API server starts
-        from isvc.local.certificate import serving_certificate
         from isvc.programs.cluster_manifests import PROGRAMS
 
         self._report_progress("programs")
         await self._api_server.ready()
         self._report_progress("API server")
         self.client = client = await self._stack.enter_async_context(parts.connect(self.home))
-        authority = serving_certificate(self.home.certificates, datetime.now(UTC))
+        authority = (self.home.pki / "ca.crt").read_bytes()
         ports = self._webhook_ports(PROGRAMS, spare)
         local_ports = parts.Ports(gateway_port, pods_port, tls_port)
         local = parts.Local(client, self.home, self._reaper, warm, local_ports, self._choices)
@@ -104,8 +103,7 @@ class Stack:
         self._children.append(local.gateway.envoy.child)
         local.gateway.envoy.child.on_restart = self._report_restart
         self._managers = [
-            parts.manager(program, local.cache, client.config, port, self.home.certificates)
-            for program, port in ports.items()
+            parts.manager(program, local.cache, client.config, port, self.home.pki) for program, port in ports.items()
         ]
         self._managers.append(parts.model_keeper(local.cache, client.config, self.home))
         self._run_managers(local.manager)

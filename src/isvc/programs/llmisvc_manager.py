@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -27,14 +26,12 @@ from isvc.serving.llm.presets import Settings, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import logs
 from isvc.toolkit.address import Address
-from isvc.wire.x509.issue import issue_self_signed
 
 
 def _prepare() -> None:
-    """Builds what the first service would wait for: decoders, tables of types, and the parts of cryptography."""
+    """Builds what the first service would wait for: decoders and tables of types."""
     service = LLM_INFERENCE_SERVICES.typed(sample_service())
     render_preset({"spec": service["spec"]}, default_llm_service(service), Settings.of(Config(), SYSTEM_NAMESPACE))
-    issue_self_signed(("localhost",), datetime.now(UTC), timedelta(days=1))
 
 
 PROGRAM: Final = Program(

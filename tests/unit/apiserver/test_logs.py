@@ -34,7 +34,7 @@ async def node(http):
     app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", container_log)
     pki = http.server.identity.folder
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(pki / "kubelet.crt", pki / "kubelet.key")
+    context.load_cert_chain(pki / "tls.crt", pki / "tls.key")
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)

@@ -2,7 +2,7 @@
 
 ca.crt ca.key           signs everything below
 apiserver.crt .key      what the server shows
-kubelet.crt .key        what a node's log endpoint shows
+tls.crt tls.key         what a node's log endpoint shows, and the webhooks beside it
 admin.crt .key          a client certificate of system:masters
 admin.token             the same as a bearer token
 kubelet.token           with which the server asks a node for logs
@@ -80,7 +80,7 @@ def load(folder: Path, hosts: list[str], now: datetime | None = None) -> Identit
 def renew_serving(folder: Path, hosts: list[str], now: datetime | None = None) -> bool:
     """Makes what the server and a node show anew where that is due, also while they run; says whether it was."""
     now, mark = now or datetime.now(UTC), folder / "hosts"
-    if _is_current(mark, ("apiserver", "kubelet"), hosts, SERVING_LIFETIME, now):
+    if _is_current(mark, ("apiserver", "tls"), hosts, SERVING_LIFETIME, now):
         return False
     mark.unlink(missing_ok=True)
     _make_serving(folder, hosts, now)
@@ -142,7 +142,7 @@ def _make(folder: Path, now: datetime) -> None:
 def _make_serving(folder: Path, hosts: list[str], now: datetime) -> None:
     """Makes what the server and a node show to their clients; anew when they are reached by other names."""
     authority = Pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
-    for name in ("apiserver", "kubelet"):
+    for name in ("apiserver", "tls"):
         _write(folder, name, issue_serving(authority, hosts, now, SERVING_LIFETIME))
 
 

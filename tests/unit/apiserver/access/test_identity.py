@@ -28,7 +28,7 @@ def check(folder: Path) -> None:
     from cryptography.x509 import load_pem_x509_certificate as read
 
     authority = read((folder / "ca.crt").read_bytes())
-    for name in ("ca", "admin", "apiserver", "kubelet"):
+    for name in ("ca", "admin", "apiserver", "tls"):
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / f"{name}.crt", folder / f"{name}.key")
         read((folder / f"{name}.crt").read_bytes()).verify_directly_issued_by(authority)
 
@@ -68,7 +68,7 @@ def test_all_are_renewed_before_they_end_and_tokens_stay(tmp_path: Path) -> None
     assert contents(tmp_path) == before
     load(tmp_path, HOSTS, NOW + SERVING_LIFETIME * 0.7)
     served = {name for name, content in contents(tmp_path).items() if before[name] != content}
-    assert served == {"apiserver.crt", "apiserver.key", "kubelet.crt", "kubelet.key", "hosts"}
+    assert served == {"apiserver.crt", "apiserver.key", "tls.crt", "tls.key", "hosts"}
     check(tmp_path)
     load(tmp_path, HOSTS, NOW + LIFETIME * 0.7)
     after = contents(tmp_path)
@@ -114,9 +114,7 @@ async def test_a_running_server_shows_the_renewed_certificate(tmp_path: Path, mo
         await running.stop()
 
 
-@pytest.mark.parametrize(
-    "name", ["ca.key", "ca.crt", "admin.crt", "apiserver.key", "kubelet.crt", "authority", "hosts"]
-)
+@pytest.mark.parametrize("name", ["ca.key", "ca.crt", "admin.crt", "apiserver.key", "tls.crt", "authority", "hosts"])
 @pytest.mark.parametrize("content", [None, b"", b"garbage"])
 def test_what_is_broken_is_made_anew(tmp_path: Path, name: str, content: bytes | None) -> None:
     load(tmp_path, HOSTS, NOW)

@@ -77,7 +77,7 @@ class Kubelet(Handler[Request]):
     async def start(self) -> None:
         self._token = (self._pki / "kubelet.token").read_text().strip()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        certificate = CertificateFiles(context, self._pki / "kubelet.crt", self._pki / "kubelet.key")
+        certificate = CertificateFiles(context, self._pki / "tls.crt", self._pki / "tls.key")
         certificate.load()
         self._http = HttpServer(self, idle_seconds=_IDLE_SECONDS, tls=certificate)
         _, self.port = await self._http.listen("127.0.0.1", 0)
