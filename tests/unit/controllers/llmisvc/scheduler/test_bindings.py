@@ -41,3 +41,22 @@ async def test_services_that_would_share_a_name_have_a_binding_each_and_lose_onl
     await simulation.client.delete(LLM_INFERENCE_SERVICES, "c", "a-b")
     await simulation.settle_ready()
     assert list(bound(simulation).values()) == ["a"]
+
+
+async def test_a_binding_of_somebody_else_is_left_alone() -> None:
+    cluster = Cluster(Options())
+    cluster.install([], [])
+    simulation = cluster.simulation
+    reader = {"kind": "ServiceAccount", "name": "reader", "namespace": "audit"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    theirs = CLUSTER_ROLE_BINDINGS.typed(
+        {"metadata": {"name": "a-b-epp-auth-rb", "uid": "1"}, "subjects": [reader], "roleRef": role}
+    )
+    simulation.seed([(CLUSTER_ROLE_BINDINGS, theirs)])
+    await simulation.apply(LLM_INFERENCE_SERVICES, service("a", "b"))
+    await simulation.settle_ready()
+    assert simulation.objects.get(CLUSTER_ROLE_BINDINGS, "a-b-epp-auth-rb") == theirs
+    assert sorted(bound(simulation).values()) == ["a", "audit"]
+    await simulation.client.delete(LLM_INFERENCE_SERVICES, "b", "a")
+    await simulation.settle_ready()
+    assert bound(simulation) == {"a-b-epp-auth-rb": "audit"}

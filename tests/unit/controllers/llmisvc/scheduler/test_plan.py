@@ -224,10 +224,13 @@ def reported(observed: Observed, area: Area, condition: str) -> Object:
     return find(edit.result()["conditions"], condition) or {}
 
 
+@pytest.mark.parametrize("which", ["containers", "initContainers"])
 @pytest.mark.parametrize(("image", "bound"), [("ghcr.io/llm-d/epp:1", True), ("evil.test/epp:1", False)])
-def test_only_trusted_images_may_ask_who_somebody_is(image: str, bound: bool) -> None:
+def test_only_trusted_images_may_ask_who_somebody_is(image: str, bound: bool, which: str) -> None:
     spec = scheduled()
-    spec["router"]["scheduler"]["template"]["containers"][0]["image"] = image
+    pod = spec["router"]["scheduler"]["template"]
+    pod["containers"][0]["image"] = "ghcr.io/llm-d/epp:1"
+    pod[which] = [*(pod.get(which) or ()), {"name": "beside", "image": image}]
     environment = Environment(trusted_images=("ghcr.io/llm-d/",))
     observed = observe(spec, bindings=[BINDING], environment=environment)
     assert any("clusterrolebindings" in child for child in children(observed)) is bound
