@@ -16,6 +16,7 @@ from isvc.apiserver.store.store import Store
 from isvc.apiserver.target import Target
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.selectors import LabelSelector
+from isvc.wire.bounded import Bounded
 
 MASTERS = "system:masters"
 GROUP = "rbac.authorization.k8s.io"
@@ -41,7 +42,8 @@ class Rbac:
         self._store = store
         self._seen: tuple[int, ...] = ()
         self._grants: dict[tuple[str, str], list[Grant]] = {}
-        self._decided: dict[tuple[Any, ...], str] = {}  # what is allowed on objects of any name
+        #: What is allowed on objects of any name.
+        self._decided: Bounded[tuple[Any, ...], str] = Bounded(_MOST_DECIDED)
 
     def allows(self, user: User, wanted: Attributes) -> str | None:
         """Says why the user may do that; returns None if they may not."""
@@ -51,8 +53,6 @@ class Rbac:
         key = (user.username, user.groups, wanted[:5], wanted.path)  # all but the name
         reason = self._decided.get(key)
         if reason is None and (reason := self._decide(user, wanted._replace(name=""))) is not None:
-            if len(self._decided) >= _MOST_DECIDED:
-                self._decided.clear()
             self._decided[key] = reason
         return self._decide(user, wanted) if reason is None and wanted.name else reason
 

@@ -19,6 +19,7 @@ import orjson
 from isvc.apiserver.access.impersonation import ACCOUNTS, AUTHENTICATED
 from isvc.apiserver.request import User
 from isvc.kube.objects import Object, dig
+from isvc.wire.bounded import Bounded
 from isvc.wire.private_files import write_private
 from isvc.wire.x509.issue import decode_key, encode_key, new_key
 
@@ -48,7 +49,7 @@ class Tokens:
         self._path = folder / "service-accounts.key"
         self._uid_of = uid_of
         self._key: ec.EllipticCurvePrivateKey | None = None
-        self._claims: dict[str, Object] = {}  # of tokens whose signature was right
+        self._claims: Bounded[str, Object] = Bounded(_MOST_CACHED)  # of tokens whose signature was right
 
     def issue(self, account: Object, audiences: list[str], seconds: int, bound: Object | None) -> tuple[str, int]:
         """Returns a token for the account, and when it ends. `bound` is {kind: {name, uid}} of what it is bound to."""
@@ -100,8 +101,6 @@ class Tokens:
             claims: Any = orjson.loads(_decode(signed.partition(".")[2]))
         except (binascii.Error, ValueError):
             return None
-        if len(self._claims) >= _MOST_CACHED:
-            self._claims.clear()
         self._claims[token] = claims
         return claims if dig(claims, _CLAIM, "serviceaccount", "uid") else None
 
