@@ -12,13 +12,13 @@ from isvc.controllers.llmisvc import pending
 from isvc.controllers.llmisvc.kind import make_kind
 from isvc.controllers.llmisvc.observe import POD_INDEX, service_of_pod
 from isvc.controllers.llmisvc.router.group import traffic_changed
+from isvc.controllers.llmisvc.router.models import routing_names
 from isvc.controllers.llmisvc.router.observe import (
     GROUP_INDEX,
     INDEXERS,
     MODEL_INDEX,
     SERVICE_INDEXERS,
     gateway_of,
-    models_of,
 )
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
 from isvc.engine.dependents import Dependents
@@ -125,7 +125,7 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
         return (member for member in members if member != Key.of(service))
 
     def namesakes(service: Object) -> Iterable[Key]:
-        found = (cache.keys(LLM_INFERENCE_SERVICES, MODEL_INDEX, model) for model in models_of(service))
+        found = (cache.keys(LLM_INFERENCE_SERVICES, MODEL_INDEX, model) for model in routing_names(service))
         return {key for keys in found for key in keys if key != Key.of(service)}
 
     def neighbours(account: Object) -> Iterable[Key]:
@@ -144,7 +144,8 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
     return (
         Watch(LLM_INFERENCE_SERVICES),
         Watch(LLM_INFERENCE_SERVICES, to=members, when=_traffic_changed),
-        Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=changed(_models)),
+        # One that comes to serve a model of the same name takes requests from another.
+        Watch(LLM_INFERENCE_SERVICES, to=namesakes, when=changed(routing_names)),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=users, when=spec_changed),
         Watch(LLM_INFERENCE_SERVICE_CONFIGS, to=dependents(LLM_INFERENCE_SERVICE_CONFIGS), when=spec_changed),
         *(Watch(resource, to=owner, delay=delay, when_quiet=True) for resource in owned),
@@ -175,11 +176,6 @@ def _traffic_changed(before: Object | None, after: Object | None) -> bool:
     if before is None or after is None:
         return True
     return bool(_group(before) or _group(after)) and traffic_changed(before, after)
-
-
-def _models(service: Object) -> set[str]:
-    """Returns what it serves: one that comes to serve a model of the same name takes requests from another."""
-    return set(models_of(service))
 
 
 def _account_changed(before: Object | None, after: Object | None) -> bool:

@@ -33,12 +33,7 @@ def group_of(raw: Object) -> Iterable[str]:
     return (f"{namespace_of(raw)}/{group}",) if group else ()
 
 
-def models_of(raw: Object) -> Iterable[str]:
-    """Indexes LLMInferenceServices by the models they are routed for."""
-    return routing_names(raw)
-
-
-INDEXERS: Mapping[str, Indexer] = {GROUP_INDEX: group_of, MODEL_INDEX: models_of}
+INDEXERS: Mapping[str, Indexer] = {GROUP_INDEX: group_of, MODEL_INDEX: routing_names}
 """Indexes over LLMInferenceServices."""
 SERVICE_INDEXERS: Mapping[str, Indexer] = {GATEWAY_INDEX: gateway_of}
 """Indexes over Services."""
