@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -9,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from isvc.apiserver.resources.description import Description
 from isvc.apiserver.target import Target
+from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object
 from isvc.wire.http1 import message
 
@@ -54,6 +56,13 @@ class Request(message.Request):
 
     def flag(self, name: str) -> bool:
         return self.query.get(name, "").lower() in ("true", "1", "t")
+
+    def integer(self, name: str) -> int:
+        """Returns a number of the query; 0 where there is none. Raises BadRequest, in Go's words, for other text."""
+        text = self.query.get(name, "")
+        if text and not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+            raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+        return int(text or 0)
 
     @property
     def accept(self) -> str:

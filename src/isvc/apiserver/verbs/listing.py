@@ -131,7 +131,7 @@ async def select(api: Api, call: Call) -> Selection:
     query = call.request.query
     check_list(query)
     chosen = filter_of(call)
-    limit = _limit(query.get("limit", ""))
+    limit = max(call.request.integer("limit"), 0)
     if query.get("resourceVersion") == "0" and not query.get("continue"):
         limit = 0  # such a list comes whole, as from kube-apiserver's watch cache
     at, start = _moment(api, query)
@@ -170,12 +170,6 @@ def too_new(rv: int, current: int) -> Timeout:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Timeout: Too large resource version: {rv}, current: {current}"
     return Timeout(message, details={"causes": [cause], "retryAfterSeconds": 1})
-
-
-def _limit(text: str) -> int:
-    if text and not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    return max(int(text or 0), 0)
 
 
 def _revision(text: str) -> int:

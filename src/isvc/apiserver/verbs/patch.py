@@ -44,11 +44,9 @@ async def patch(api: Api, call: Call) -> Response:
     async def apply_patch(live: Object) -> Object:
         result = edit(live)
         new = _decode_patched(result, call)
-        named = new["metadata"].get("name")
-        if named and named != call.name:
-            raise BadRequest(f"the name of the object ({named}) does not match the name on the URL ({call.name})")
-        if named != call.name:
-            new["metadata"]["name"] = new["metadata"].get("name") or call.name
+        name = new["metadata"]["name"] = new["metadata"].get("name") or call.name
+        if name != call.name:
+            raise refusals.misnamed(name, call.name)
         return new
 
     return await update.change(api, call, apply_patch)
