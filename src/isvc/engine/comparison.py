@@ -6,6 +6,7 @@ longer want goes: managedFields say that we set it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -77,7 +78,7 @@ class Comparison:
             (name, key)
             for name in _SHARED
             if self.child.policy.withdraws(f"metadata.{name}")
-            for key in self._set_by_us(name) - (self.child.manifest["metadata"].get(name) or {}).keys()
+            for key in self._set_by_us(name, but=self.child.manifest["metadata"].get(name) or {})
         }
 
     @cached_property
@@ -110,14 +111,15 @@ class Comparison:
             if key not in ours and (retained or key.partition("/")[0].endswith("kubernetes.io"))
         }
 
-    def _set_by_us(self, name: str) -> set[str]:
+    def _set_by_us(self, name: str, but: Collection[str] = ()) -> set[str]:
         """Returns the keys of labels or annotations that our field manager set, of those that are there."""
         metadata = self.live["metadata"]
+        present = {key for key in metadata.get(name) or () if key not in but}
         claimed: set[str] = set()
-        for entry in metadata.get("managedFields") or ():
+        for entry in (metadata.get("managedFields") or ()) if present else ():
             if entry.get("manager") == self.manager:
                 claimed |= (dig(entry, "fieldsV1", "f:metadata", f"f:{name}") or {}).keys()
-        return {key for key in metadata.get(name) or () if f"f:{key}" in claimed}
+        return {key for key in present if f"f:{key}" in claimed}
 
 
 class Wanted(NamedTuple):
