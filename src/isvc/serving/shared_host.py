@@ -29,8 +29,9 @@ _INDEX: Final = "place"
 
 def _places_of(obj: Object) -> Iterator[str]:
     """Yields host and path of each URL that an object reports, its components' after its own."""
-    components = dig(obj, "status", "components") or {}
-    for url in (dig(obj, "status", "url"), *(dig(each, "url") for each in components.values())):
+    components = dig(obj, "status", "components")
+    reported = components.values() if isinstance(components, dict) else ()  # not every server checks what it stores
+    for url in (dig(obj, "status", "url"), *(dig(each, "url") for each in reported)):
         if place := str(url or "").partition("://")[2].removesuffix("/"):
             yield place
 
