@@ -3,8 +3,8 @@
     python bench/many.py [-n 1000] [--before PYTHON]
 
 Pods are simulated. `--before` is the interpreter of another checkout's environment, which is measured in the same run.
-The loop is probed from inside: how late a timer of 5 ms is, how much CPU the loop spends until it fires (which says the
-same on a loaded machine), and, with --stacks, what ran when that was much.
+Both loops are probed from inside (loop_probe.py): how late a timer of 5 ms is, how much CPU the loop spends until it
+fires (which says the same on a loaded machine), and, with --stacks, what ran when that was much.
 """
 
 from __future__ import annotations
@@ -22,56 +22,11 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from traffic import SIMULATED
 
 from up import cpu_of
-
-PROBED = """
-import asyncio, atexit, collections, json, os, signal, sys, threading, time, traceback
-import isvc.cli.up as up
-
-late, held, beat, stacks, ended = [], [], [time.perf_counter()], collections.Counter(), []
-worked = [time.thread_time()]
-
-def probe(loop, due):
-    beat[0] = time.perf_counter()
-    late.append(max(0.0, beat[0] - due))
-    held.append(time.thread_time() - worked[0])
-    worked[0] += held[-1]
-    if not ended:  # a timer of 5 ms is more work than all else of an idle machine
-        loop.call_later(0.005, probe, loop, beat[0] + 0.005)
-
-def sample(main):
-    clock = time.pthread_getcpuclockid(main)
-    while not ended:
-        time.sleep(0.01)
-        if time.clock_gettime(clock) - worked[0] > 0.02:
-            frames = [f for f in traceback.extract_stack(sys._current_frames()[main]) if "/isvc/" in f.filename]
-            places = [f"{f.filename.rpartition('/isvc/')[2]}:{f.lineno} {f.name}" for f in frames[-6:][::-1]]
-            stacks[" < ".join(places)] += 1
-
-def report():
-    with open(os.environ["PROBE"], "w") as file:
-        json.dump({"late": late, "held": held, "stacks": stacks.most_common(40)}, file)
-
-run_up = up._up
-async def probed(*given):
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: (late.clear(), held.clear()))  # of the start
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, ended.append, True)
-    probe(asyncio.get_running_loop(), time.perf_counter())
-    if os.environ.get("STACKS"):
-        threading.Thread(target=sample, args=(threading.get_ident(),), daemon=True).start()
-    try:
-        return await run_up(*given)
-    finally:
-        ended.append(True)
-        report()
-
-up._up = probed
-from isvc.cli import main
-main()
-"""
 
 
 def percentile(values: list[float], percent: float) -> float:
@@ -87,7 +42,7 @@ def memory(pid: int) -> int:
 def title_of(pid: int) -> str:
     """The part of `isvc up` that a process is."""
     words = Path(f"/proc/{pid}/cmdline").read_text().split(chr(0))
-    parts = {"api_server_program": "API server", "envoy": "Envoy", "asyncio": "controllers, node"}
+    parts = {"apiserver": "API server", "envoy": "Envoy", "loop_probe": "controllers, node"}
     return next((title for part, title in parts.items() if any(part in word for word in words)), words[-2][-40:])
 
 
@@ -95,9 +50,10 @@ class Machine:
     def __init__(self, python: str, *, stacks: bool) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="isvc-bench-"))
         own = {"ISVC_HOME": str(self.home), "KUBECONFIG": str(self.home / "kubeconfig")}
-        self.env = {**os.environ, **own, "PROBE": str(self.home / "probe"), **({"STACKS": "1"} if stacks else {})}
+        probe = {"PROBE": str(self.home), "PYTHONPATH": str(Path(__file__).parent)}
+        self.env = {**os.environ, **own, **probe, **({"STACKS": "1"} if stacks else {})}
         flags = ["--port", "0", "--api-port", "0", "--no-dashboard", "--simulate"]
-        command = [python, "-c", PROBED, "up", *flags]
+        command = [python, "-m", "loop_probe", "up", *flags]
         self.process = subprocess.Popen(command, env=self.env, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         if not any(line.startswith("ready in") for line in self.process.stdout):
@@ -143,7 +99,9 @@ def measure(python: str, number: int, *, stacks: bool) -> None:
         ended = threading.Event()
         children = subprocess.run(["pgrep", "-P", str(machine.process.pid)], capture_output=True, text=True).stdout
         processes = [machine.process.pid, *map(int, children.split())]
-        machine.process.send_signal(signal.SIGUSR1)
+        probed = [pid for pid in processes if title_of(pid) in ("controllers, node", "API server")]
+        for pid in probed:
+            os.kill(pid, signal.SIGUSR1)
         began, before = time.perf_counter(), {pid: cpu_of(pid, alone=True) for pid in processes}
 
         def ask() -> None:
@@ -168,27 +126,28 @@ def measure(python: str, number: int, *, stacks: bool) -> None:
         for pid in processes:
             each = 1000 * (cpu_of(pid, alone=True) - before[pid]) / number
             print(f"    {each:5.1f} ms CPU a service, {memory(pid):4} MB: {title_of(pid)}")
-        machine.process.send_signal(signal.SIGUSR2)
+        for pid in probed:
+            os.kill(pid, signal.SIGUSR2)
         time.sleep(75)  # until autoscalers know that there are no figures of pods that are simulated
         used = cpu_of(machine.process.pid)
         time.sleep(20)
         print(f"    idle: {100 * (cpu_of(machine.process.pid) - used) / 20:.2f} % of a core")
         machine.close()
-        probe = json.loads((machine.home / "probe").read_text())
-        late = probe["late"]
-        over, p99 = sum(each > 0.02 for each in late), 1000 * percentile(late, 99)
-        print(
-            f"    the loop is late by p99 {p99:.0f} ms, at most {1000 * max(late):.0f}; {over} times by more than 20 ms"
-        )
-        held = probe["held"]
-        p99, most = 1000 * percentile(held, 99), 1000 * max(held)
-        print(f"    and works before a timer fires, for p99 {p99:.0f} ms, at most {most:.0f}")
-        for stack, times_seen in probe["stacks"]:
-            print(f"      {times_seen:5} {stack}")
+        for file in sorted(machine.home.glob("*.json")):
+            report(file.stem, json.loads(file.read_text()))
     finally:
         if machine.process.poll() is None:
             machine.close()
         shutil.rmtree(machine.home, ignore_errors=True)
+
+
+def report(title: str, probe: dict[str, list[Any]]) -> None:
+    late, held = ([1000 * each for each in probe[key]] for key in ("late", "held"))
+    p99, over = percentile(late, 99), sum(each > 20 for each in late)
+    print(f"    {title}: late by p99 {p99:.0f} ms, at most {max(late):.0f}; {over} times by more than 20 ms")
+    print(f"      and works before a timer fires, for p99 {percentile(held, 99):.0f} ms, at most {max(held):.0f}")
+    for stack, times_seen in probe["stacks"]:
+        print(f"      {times_seen:5} {stack}")
 
 
 def main() -> None:

@@ -206,7 +206,7 @@ class Server:
             return Response.text("ok")
         return Response.text("404 page not found\n", 404)
 
-    def _other(self, request: Request) -> Response:
+    def _other(self, request: Request) -> Response | Awaitable[Response]:
         """Answers everything that is not a resource: discovery, OpenAPI, version."""
         if request.method not in ("GET", "HEAD"):
             return Response.text("404 page not found\n", 404)
