@@ -64,6 +64,7 @@ class Engine:
         self._client = client
         self._memory = memory
         self._seen: dict[ChildKey, _Seen] = {}
+        self._has_filled = False
 
     async def apply(self, owner: Object, plan: Plan) -> Outcome:
         outcome, applied = Outcome(namespace=namespace_of(owner)), list[Part]()
@@ -85,7 +86,7 @@ class Engine:
         if not isinstance(part.answer, Want):
             return None
         for child in part.answer.children:
-            result = outcome.results[child.key] = await self._settle(owner, await _filled(child))
+            result = outcome.results[child.key] = await self._settle(owner, await self._fill(child))
             if isinstance(result, Rejected | Taken):
                 return Refusal(part.name, child.key, result)
         for edit in part.answer.edits:
@@ -104,7 +105,7 @@ class Engine:
                     continue
                 results = [outcome.results.get(key) for key in child.late.others]
                 if created := [result.live for result in results if isinstance(result, Created)]:
-                    result = outcome.completed[child.key] = await self._settle(owner, await _filled(child, created))
+                    result = outcome.completed[child.key] = await self._settle(owner, await self._fill(child, created))
                     if isinstance(result, Rejected | Taken):
                         return Refusal(part.name, child.key, result)
         return None
@@ -130,6 +131,14 @@ class Engine:
                 return Created(await self._create(owner, child), repaired=True)
         except REFUSALS as error:
             return Rejected(error)
+
+    async def _fill(self, child: Child, others: Sequence[Object] = ()) -> Child:
+        """Returns the child with all its fields: the first time in a thread, for it may import what makes them."""
+        if child.late is None or self._has_filled:
+            return child.fill(others)
+        filled = await asyncio.to_thread(child.fill, others)
+        self._has_filled = True
+        return filled
 
     async def _find_missed(self, child: Child) -> Object | None:
         """Returns a child that we wrote once and the cache does not show: it may be gone, or not be mirrored at all."""
@@ -308,8 +317,3 @@ def whose(resource: Resource, live: Object) -> str:
     ref = controller_of(live)
     owner = f"it belongs to {ref.get('kind')} {ref.get('name')}" if ref else "it was not created for this service"
     return f"{resource.kind} {name_of(live)} exists already and {owner}: rename or delete it"
-
-
-async def _filled(child: Child, others: Sequence[Object] = ()) -> Child:
-    """Returns the child with all its fields; those that are made late, as certificates are, may take long."""
-    return child if child.late is None else await asyncio.to_thread(child.fill, others)

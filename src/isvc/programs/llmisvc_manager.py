@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -26,12 +27,19 @@ from isvc.serving.llm.presets import Settings, render_preset
 from isvc.serving.llm.sample import sample_service
 from isvc.toolkit import logs
 from isvc.toolkit.address import Address
+from isvc.wire.x509.issue import issue_self_signed
 
 
 def _prepare() -> None:
     """Builds what the first service would wait for: decoders and tables of types."""
     service = LLM_INFERENCE_SERVICES.typed(sample_service())
     render_preset({"spec": service["spec"]}, default_llm_service(service), Settings.of(Config(), SYSTEM_NAMESPACE))
+
+
+def _prepare_certificates() -> None:
+    """Loads also what issues certificates, which a laptop without such services is spared."""
+    _prepare()
+    issue_self_signed(("localhost",), datetime.now(UTC), timedelta(days=1))
 
 
 PROGRAM: Final = Program(
@@ -102,7 +110,7 @@ def command(
     )
     options = replace(flags.options_from(PROGRAM.defaults, given), metrics_secure=metrics_secure, llm=llm)
     warn_of_limits(options)
-    flags.run_or_exit(PROGRAM.name, program.build_and_run({PROGRAM: options}))
+    flags.run_or_exit(PROGRAM.name, program.build_and_run({replace(PROGRAM, prepare=_prepare_certificates): options}))
 
 
 def llm_options(environment: Mapping[str, str]) -> LLMOptions:
