@@ -241,3 +241,24 @@ async def test_a_request_that_is_held_for_a_route_that_changes_goes_by_the_new_o
     await gateway.route("h.test", ("new", 1))
     assert await (await asked).text() == "served"
     assert (await gateway.session.get("/", headers={"x-isvc-moved": "1"})).status == 200  # which nobody else can say
+
+
+@pytest.mark.parametrize("when", ["before Envoy is told to look again", "after it"])
+async def test_a_request_that_is_held_for_what_is_deleted_piece_by_piece_is_told_so(gateway, line, monkeypatch, when):
+    processor, published = gateway.gateway.processor, gateway.published
+    asked = asyncio.create_task(gateway.session.post("/", data=b"x" * 100_000))
+    await until(lambda: line.demand.under_way == 1, "it is in line")
+    await gateway.route("h.test", ("left", 1))
+    if when == "after it":
+        monkeypatch.setattr(processor, "_has_moved", lambda question: True)
+
+    class Deleting:
+        async def published(self) -> None:
+            gateway.gateway.table.put_http_route(Key("default", "r"), None, ())
+            await published()
+
+    monkeypatch.setattr(processor, "_publisher", Deleting())
+    line.give_up()
+    answer = await asked
+    assert answer.status == 503
+    assert "was deleted while the request waited" in (await answer.json())["error"]

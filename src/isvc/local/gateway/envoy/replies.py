@@ -12,6 +12,7 @@ from isvc.local.gateway.envoy.types import REFUSED_HEADER, Json, typed
 _FOREIGN: Final = "a web page of another site asks; `isvc up --allow-origin` lets its origin in"
 _NO_POD: Final = "the gateway is the proxy of pods alone"
 _NO_PATH: Final = "%REQ(:METHOD)% needs a path; the gateway opens no tunnels, as https:// would need them"
+_GONE: Final = "the route of %REQ(:AUTHORITY)% was deleted while the request waited"
 _OFF_LIMITS: Final = "%REQ(:AUTHORITY)% is this machine, or its metadata, which pods in a sandbox do not reach"
 _NO_PICKER: Final = "the endpoint picker of %UPSTREAM_CLUSTER% does not answer"
 _CHALLENGE: Final[Json] = {"header": {"key": "proxy-authenticate", "value": 'Basic realm="pods"'}}
@@ -36,6 +37,10 @@ def local_replies() -> list[Json]:
             "status_code": 502,
         },
         _say(_flags("UH"), "Service %UPSTREAM_CLUSTER% has no endpoint that is ready"),
+        {
+            **_say(_expression('response.code_details == "route_not_found" && request.path.startsWith("/")'), _GONE),
+            "status_code": 503,
+        },
         {**_say(_details("route_not_found", "absolute_path_rejected"), _NO_PATH), "status_code": 400},
         _say(_details("missing_host_header"), "a request has one Host header, not 0"),
         _say(_from_code(400), "%LOCAL_REPLY_BODY%"),

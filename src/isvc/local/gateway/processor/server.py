@@ -97,10 +97,9 @@ class Processor:
                 async for part in self._admit(question, requests, lasting):
                     yield part
             except Unavailable as error:
-                if question.is_second or not self._has_moved(question):
+                if not await self._leads_elsewhere(question):
                     yield refuse(await self._unavailable(question, error))
                     return
-                await self._publisher.published()
                 yield route_again()
             async for further in requests:
                 yield echo(further)
@@ -177,6 +176,13 @@ class Processor:
 
     def _has_route(self, question: Question) -> bool:
         return bool(self._table.rules_for(question.host, question.path))
+
+    async def _leads_elsewhere(self, question: Question) -> bool:
+        """Whether Envoy knows another route for a request; what is deleted goes piece by piece, its route the last."""
+        if question.is_second or not self._has_moved(question):
+            return False
+        await self._publisher.published()
+        return self._has_moved(question)
 
     def _has_moved(self, question: Question) -> bool:
         """Whether the routes for a request lead elsewhere since Envoy took one of them."""
