@@ -34,7 +34,11 @@ class OpenApi:
         if path not in self._made:
             making = asyncio.to_thread(_make, list(self._registry), path)  # tens of milliseconds
             self._made[path] = asyncio.ensure_future(making)
-        made = await asyncio.shield(self._made[path])  # others may wait for it, too
+        try:
+            made = await asyncio.shield(self._made[path])  # others may wait for it, too
+        except Exception:
+            self._made.pop(path, None)  # the next one tries again
+            raise
         if made is None:
             return Response.text("404 page not found\n", 404)
         body, digest = made

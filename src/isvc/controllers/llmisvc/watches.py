@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from isvc.api.annotations import WAKE_ON_REQUEST
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
@@ -19,6 +19,7 @@ from isvc.controllers.llmisvc.router.observe import (
     MODEL_INDEX,
     SERVICE_INDEXERS,
     gateway_of,
+    group_of,
 )
 from isvc.controllers.llmisvc.usage import CONFIG_INDEX, config_indexer, users_of
 from isvc.engine.dependents import Dependents
@@ -86,7 +87,7 @@ def reads(environment: Environment) -> tuple[Read, ...]:
     """
     system_namespace = environment.system_namespace
     services = {**INDEXERS, CONFIG_INDEX: config_indexer(environment.preset_prefix)}
-    labelled = (DEPLOYMENTS, SECRETS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS)
+    labelled = (SECRETS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS, CLUSTER_ROLE_BINDINGS)
     return (
         Read(LLM_INFERENCE_SERVICES, indexers=services),
         *(Read(resource, namespace=system_namespace) for resource in _OF_ALL_SERVICES),
@@ -120,9 +121,8 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
         return users_of(config, cache, system_namespace)
 
     def members(service: Object) -> Iterable[Key]:
-        group = _group(service)
-        members = cache.keys(LLM_INFERENCE_SERVICES, GROUP_INDEX, f"{namespace_of(service)}/{group}") if group else ()
-        return (member for member in members if member != Key.of(service))
+        found = (cache.keys(LLM_INFERENCE_SERVICES, GROUP_INDEX, group) for group in group_of(service))
+        return (member for members in found for member in members if member != Key.of(service))
 
     def namesakes(service: Object) -> Iterable[Key]:
         found = (cache.keys(LLM_INFERENCE_SERVICES, MODEL_INDEX, model) for model in routing_names(service))
@@ -168,14 +168,10 @@ def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -
     )
 
 
-def _group(service: Object) -> Any:
-    return dig(service, "spec", "router", "route", "group")
-
-
 def _traffic_changed(before: Object | None, after: Object | None) -> bool:
     if before is None or after is None:
         return True
-    return bool(_group(before) or _group(after)) and traffic_changed(before, after)
+    return any((*group_of(before), *group_of(after))) and traffic_changed(before, after)
 
 
 def _account_changed(before: Object | None, after: Object | None) -> bool:
