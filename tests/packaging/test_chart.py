@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import itertools
 import json
 import subprocess
@@ -22,7 +20,7 @@ from isvc.api.modes import OLD_SPELLINGS, DeploymentMode
 from isvc.cli import chart, manifests
 from isvc.controllers.inferencegraph.resolve import Resolved
 from isvc.controllers.inferencegraph.router import pod_spec
-from isvc.kube.objects import Object, dig, name_of
+from isvc.kube.objects import Object, name_of
 from isvc.serving.config import Config
 from isvc.serving.shipped import shipped_runtimes
 from isvc.serving.storage.init_container import init_container
@@ -31,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 CHARTS = ROOT / "charts"
 DIGEST = f"sha256:{'0' * 64}"
+STANDARD_LABELS = {"app.kubernetes.io/instance": "isvc", "app.kubernetes.io/part-of": "isvc"}
 CUDA = "ghcr.io/llm-d/llm-d-cuda"
 EVERYTHING = [f"monitoring.{each}=true" for each in ("serviceMonitor", "prometheusRule", "dashboard")] + [
     "networkPolicy.enabled=true",
@@ -133,7 +132,10 @@ def test_a_platform_places_its_own_on_pods_and_services():
     own = {"podLabels": {"team": "ml", "control-plane": "stolen"}, "podAnnotations": {"note": "said"}}
     env = [{"name": "A", "value": "b"}]
     given = {**own, "serviceAnnotations": {"note": "said"}, "extraEnv": env}
-    made = chart.render("serving", {"manager": given, "llmisvc": given, "image": {"digest": DIGEST}})
+    localmodel = {**given, "enabled": True}
+    made = chart.render(
+        "serving", {"manager": given, "llmisvc": given, "localmodel": localmodel, "image": {"digest": DIGEST}}
+    )
     for each in made:
         if each["kind"] == "Deployment":
             template = each["spec"]["template"]
@@ -144,9 +146,46 @@ def test_a_platform_places_its_own_on_pods_and_services():
             assert env[0] in container["env"]
             assert container["image"] == f"isvc@{DIGEST}"
             assert not {"runAsUser", "runAsGroup", "fsGroup"} & {*template["spec"]["securityContext"]}
-            assert each["metadata"]["labels"]["helm.sh/chart"].startswith("isvc-")
         if each["kind"] == "Service":
             assert each["metadata"]["annotations"]["note"] == "said"
+        if each["kind"] in ("Deployment", "DaemonSet", "Service", "PodDisruptionBudget"):
+            assert each["metadata"]["labels"].items() >= STANDARD_LABELS.items()
+    programs = [image for each in made for image in _images(each.get("spec")) if image.startswith("isvc")]
+    assert programs == [f"isvc@{DIGEST}"] * 5  # three managers, the node's agent and the storage initializer
+
+
+@pytest.mark.parametrize("whose", ["kubernetes", "kubeflow"])
+def test_people_may_do_with_services_what_their_role_says(whose: str):
+    """By parts of roles that are there already, which name them by labels."""
+    made = chart.render("kserve", {"roles": {whose: True}})
+    prefix = {
+        "kubernetes": "rbac.authorization.k8s.io/aggregate-to-",
+        "kubeflow": "rbac.authorization.kubeflow.org/aggregate-to-kubeflow-",
+    }[whose]
+    verbs: dict[str, set[str]] = {}
+    for each in made:
+        for label in each["metadata"].get("labels") or ():
+            if label.startswith(prefix):
+                [rule] = [rule for rule in each["rules"] if rule["apiGroups"] == ["serving.kserve.io"]]
+                assert {"inferenceservices", "llminferenceservices", "inferencegraphs"} <= {*rule["resources"]}
+                verbs.setdefault(label.removeprefix(prefix), set()).update(rule["verbs"])
+    reading = {"get", "list", "watch"}
+    writing = reading | {"create", "update", "patch", "delete", "deletecollection"}
+    assert verbs == {"view": reading, "edit": writing, "admin": writing}
+
+
+def test_the_gateway_is_the_one_that_routes_name():
+    made = chart.render("kserve", {"gateway": {"create": True, "className": "envoy"}})
+    [gateway] = [each for each in made if each["kind"] == "Gateway"]
+    [config_map] = [each for each in made if name_of(each) == "inferenceservice-config"]
+    assert f"kserve/{name_of(gateway)}" == Config.parse(config_map["data"]).ingress.kserve_ingress_gateway
+    assert gateway["spec"]["gatewayClassName"] == "envoy"
+
+
+def test_runtimes_are_left_out():
+    every = {name_of(each) for each in shipped_runtimes()}
+    made = {name_of(each) for each in chart.render("kserve", {"runtimes": {"exclude": ["default", "kserve-mlserver"]}})}
+    assert every - made == {"default", "kserve-mlserver"}
 
 
 def test_images_of_runtimes_and_presets_are_pinned_by_digest():
@@ -174,15 +213,28 @@ def _images(value: object) -> Iterator[str]:
 
 
 def test_metrics_are_where_scrape_jobs_of_kserve_look():
-    made = keyed(chart.render("kserve", {}))
+    made = keyed(chart.render("kserve", {"localmodel": {"enabled": True}, "monitoring": {"serviceMonitor": True}}))
+    names = ("kserve-controller-manager", "llmisvc-controller-manager", "kserve-localmodel-controller-manager")
+    for name in names:  # by the labels of KServe's Services
+        [service] = [
+            each
+            for (_, kind, _, _), each in made.items()
+            if kind == "Service" and each["metadata"]["labels"].get("control-plane") == name
+        ]
+        assert service["metadata"]["labels"]["controller-tools.k8s.io"] == "1.0"
+        [port] = service["spec"]["ports"]
+        assert (port["name"], port["port"]) == ("https", 8443)
+        monitor = made["monitoring.coreos.com/v1", "ServiceMonitor", "kserve", name]["spec"]
+        assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+        assert {(each["port"], each["scheme"]) for each in monitor["endpoints"]} == {("https", "https")}
     service = made["v1", "Service", "kserve", "kserve-controller-manager-metrics-service"]
     assert service["metadata"]["annotations"] == {
         "prometheus.io/scrape": "true",
         "prometheus.io/port": "8443",
         "prometheus.io/scheme": "https",
     }
-    assert service["spec"]["ports"][0]["port"] == 8443
-    assert ("v1", "Service", "kserve", "kserve-controller-manager-service") in made
+    for name in names:
+        assert made["v1", "Service", "kserve", f"{name}-service"]["spec"]["ports"][0]["port"] == 8443
     pod = made["apps/v1", "Deployment", "kserve", "kserve-controller-manager"]["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert {"--metrics-secure", "--metrics-addr=:8443"} <= {*container["args"]}
@@ -236,33 +288,6 @@ def test_plain_manifests_for_some_namespaces_are_those_of_the_chart(tmp_path: Pa
     plain = isvc_manifests("-n", "serving", "-f", str(values))
     assert plain == objects(helm("template", "isvc", CHARTS / "isvc", "-n", "serving", "-f", values))
     assert not any("Cluster" in kind for _, kind, _, _ in plain)
-
-
-def test_plain_kinds_are_those_of_the_chart_and_always_convert():
-    compare_kinds(
-        "certificates.source=cert-manager", "certificates.caBundle=QUJD", "minimal=true", "inferenceExtension=true"
-    )
-
-
-def compare_kinds(*values: str) -> None:
-    """Holds what helm makes of the kinds' chart against what `isvc manifests` prints."""
-    printed = helm("template", "isvc-crds", CHARTS / "isvc-crds", "-n", "serving", *settings([*values]))
-    made = (each.partition("\n")[2] for each in printed.split("---\n")[1:])  # without the line that names its source
-    chart = keyed(map(json.loads, made))  # they are JSON, which takes YAML's parser seconds
-    assert isvc_manifests("--crds", "-n", "serving", *settings([*values])) == chart
-    several = [crd for crd in chart.values() if len(crd["spec"]["versions"]) > 1]
-    assert several
-    for crd in several:
-        service = dig(crd, "spec", "conversion", "webhook", "clientConfig", "service")
-        assert service["namespace"] == "serving"
-
-
-def test_a_release_of_the_kinds_leaves_room_in_its_secret():
-    """Helm keeps the chart and what it made of it in one Secret, of a megabyte at most."""
-    folder = CHARTS / "isvc-crds"
-    files = [base64.b64encode(path.read_bytes()).decode() for path in sorted(folder.rglob("*")) if path.is_file()]
-    release = json.dumps({"chart": files, "manifest": helm("template", "isvc-crds", folder)}).encode()
-    assert len(base64.b64encode(gzip.compress(release))) < 2**20 / 2
 
 
 def test_managers_are_found_by_their_labels():
