@@ -147,9 +147,7 @@ class ModelNode:
             await self.client.create(LOCAL_MODEL_NODES, LOCAL_MODEL_NODES.typed(made))
 
     async def _claim(self, name: str) -> None:
-        try:
-            await self.client.get(PERSISTENT_VOLUME_CLAIMS, name, self.namespace)
-        except NotFound:
+        if await self.client.find(PERSISTENT_VOLUME_CLAIMS, name, self.namespace) is None:
             group = (await self.client.get(LOCAL_MODEL_NODE_GROUPS, self.group))["spec"]
             volume = {"metadata": {"name": f"{name}-download"}, "spec": group["persistentVolumeSpec"]}
             await self.client.create(PERSISTENT_VOLUMES, PERSISTENT_VOLUMES.typed(volume))

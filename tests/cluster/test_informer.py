@@ -242,6 +242,27 @@ async def test_our_own_writes_are_seen_at_once_and_told_once(cache, client, name
     assert cache.get(CONFIG_MAPS, "mine", namespace) is None
 
 
+@pytest.mark.parametrize("by", ["our own write", "a list"])
+async def test_an_object_that_takes_the_place_of_another_is_told_as_one_that_went_and_one_that_came(
+    cache, client, namespace, proxy, by
+):
+    """Who compares the two would take the second for the first, and do nothing for it."""
+    history = await follow(cache, namespace)
+    await client.create(CONFIG_MAPS, config_map("twice", namespace))
+    await until(lambda: "twice" in history.objects)
+    proxy.expire_watches = by == "a list"
+    proxy.go_away()
+    await client.delete(CONFIG_MAPS, "twice", namespace)
+    second = await client.create(CONFIG_MAPS, config_map("twice", namespace))
+    if by == "our own write":
+        cache.note(CONFIG_MAPS, second)
+    else:
+        proxy.come_back()
+        await until(lambda: version(history.objects["twice"]) == version(second))
+    assert history.deleted == ["twice"]
+    assert cache.get(CONFIG_MAPS, "twice", namespace)["metadata"]["uid"] == second["metadata"]["uid"]
+
+
 async def test_a_write_outside_of_the_selection_is_not_taken_in(cache, client, namespace):
     """Its watch would never tell that it has gone."""
     cache.declare("test", Read(CONFIG_MAPS, namespace=namespace, labels="ours", fields="metadata.name!=secret-one"))

@@ -26,14 +26,13 @@ from isvc.engine.needs import Answers
 from isvc.engine.outcome import Outcome, Taken
 from isvc.engine.plan import Child, ChildKey, Edit, Part, Plan, Retire, Want
 from isvc.engine.reconciler import Reconciler
-from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, annotations_of, finalizers_of, labels_of, name_of, namespace_of
 from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, NAMESPACES
 from isvc.toolkit.cache import Cache, Reader
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Watch
 from isvc.toolkit.manager import Manager
 from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import Recorder
@@ -140,7 +139,7 @@ class Stage:
         self.recorder = Recorder(client, "test")
         context = Context(client, self.cache, self.recorder, SystemClock())
         self.reconciler = Reconciler(caches(self.cache), context)
-        owner = owner_of(LOCAL_MODEL_CACHES)
+        owner = OwnerOf(LOCAL_MODEL_CACHES)
         watches = (
             Watch(LOCAL_MODEL_CACHES),
             Watch(CONFIG_MAPS, to=owner),
@@ -235,11 +234,7 @@ async def test_children_in_several_namespaces_come_and_go_with_their_owner(clust
 
 
 async def is_gone(client: Client, name: str) -> bool:
-    try:
-        await client.get(LOCAL_MODEL_CACHES, name)
-    except NotFound:
-        return True
-    return False
+    return await client.find(LOCAL_MODEL_CACHES, name) is None
 
 
 async def test_an_object_of_the_same_name_with_other_labels_is_left_alone(cluster, client, places) -> None:

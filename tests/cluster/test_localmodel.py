@@ -27,7 +27,7 @@ from isvc.api.resources import (
     LOCAL_MODEL_NODES,
 )
 from isvc.kube.errors import NotFound
-from isvc.kube.objects import Object, is_being_deleted, name_of, resource_version_of
+from isvc.kube.objects import Object, dig, is_being_deleted, name_of, resource_version_of
 from isvc.kube.resource import (
     CONFIG_MAPS,
     EVENTS,
@@ -109,18 +109,13 @@ class Place:
         await self.create(INFERENCE_SERVICES, f"for-{cache}", namespace, labels=labels, spec=spec)
 
     async def entries(self, node: str) -> list[str]:
-        try:
-            listed = await self.client.get(LOCAL_MODEL_NODES, node)
-        except NotFound:
-            return []
-        return sorted(str(each["modelName"]) for each in listed["spec"]["localModels"])
+        listed = await self.client.find(LOCAL_MODEL_NODES, node)
+        return sorted(str(each["modelName"]) for each in dig(listed, "spec", "localModels") or ())
 
     async def has(self, resource: Resource, name: str, namespace: str = "") -> bool:
         """Whether it is there, and not on its way out: nobody takes finalizers of volumes away here."""
-        try:
-            return not is_being_deleted(await self.client.get(resource, name, namespace))
-        except NotFound:
-            return False
+        found = await self.client.find(resource, name, namespace)
+        return found is not None and not is_being_deleted(found)
 
     async def status(self, cache: str) -> Object:
         found: Object = (await self.client.get(LOCAL_MODEL_CACHES, cache)).get("status") or {}
@@ -329,11 +324,7 @@ async def _not(value) -> bool:
 
 
 async def _exists(client: Client, cache: str) -> bool:
-    try:
-        await client.get(LOCAL_MODEL_CACHES, cache)
-    except NotFound:
-        return False
-    return True
+    return await client.find(LOCAL_MODEL_CACHES, cache) is not None
 
 
 async def _said(place: Place, cache: str, reason: str, text: str, times: int = 1) -> bool:
@@ -355,10 +346,7 @@ async def _capacity(client: Client, volume: str, capacity: str) -> bool:
 
 
 async def _path(client: Client, volume: str, path: str) -> bool:
-    try:
-        return bool((await client.get(PERSISTENT_VOLUMES, volume))["spec"]["hostPath"]["path"] == path)
-    except NotFound:
-        return False
+    return bool(dig(await client.find(PERSISTENT_VOLUMES, volume), "spec", "hostPath", "path") == path)
 
 
 async def _count(place: Place, cache: str, copies: str) -> int:

@@ -16,7 +16,6 @@ from tests.waiting import until
 
 from isvc.api.resources import LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
 from isvc.cli import chart
-from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig, finalizers_of
 from isvc.kube.resource import NAMESPACES, ROLES
 from isvc.programs.llmisvc_manager import WITHIN_NAMESPACES
@@ -46,11 +45,7 @@ async def test_llm_services_of_some_namespaces(cluster: Cluster, client: Client,
         return bool(finalizers_of(await client.get(LLM_INFERENCE_SERVICE_CONFIGS, preset, system)))
 
     async def gone() -> bool:
-        try:
-            await client.get(LLM_INFERENCE_SERVICES, "tulip", inside)
-        except NotFound:
-            return True
-        return False
+        return await client.find(LLM_INFERENCE_SERVICES, "tulip", inside) is None
 
     async with running(cluster, client, tmp_path, deployment) as pod:
         await Stage(client, system, outside).serve("rose", router)

@@ -27,10 +27,10 @@ from isvc.kube.resource import (
     LEASES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
+from isvc.kube.timestamps import micro_timestamp
 from isvc.serving.config import Config
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.client import Client, kubeconfig
-from isvc.toolkit.clock import micro_timestamp
 
 WEBHOOK = "preflight.example.com"
 

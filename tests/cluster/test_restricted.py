@@ -44,6 +44,9 @@ OF_THE_CHART: Final[dict[str, Refusals]] = {
     # Model servers on several nodes share memory over InfiniBand.
     "spread-kserve-mn": {"main": {CAPABILITIES}},
     "spread-kserve-mn-worker": {"main": {CAPABILITIES}},
+    "spread-kserve-mn-prefill": {"main": {CAPABILITIES}},
+    "spread-kserve-mn-prefill-worker": {"main": {CAPABILITIES}},
+    "halves-tokenizer": {"main": {ROOT}},  # its image runs as root
 }
 """Pod -> why it is refused."""
 
@@ -115,8 +118,11 @@ async def test_pods_of_users_pass_but_for_those_that_are_listed(client: Client, 
     model = {"uri": "hf://a/b", "name": "m"}
     llm = document("v1alpha2", "LLMInferenceService", "llm", {"model": model})
     mounted = {"model": {**model, "uri": "pvc://a/b"}}
-    halves = {**mounted, "prefill": {}, "router": {"scheduler": {}, "route": {}}}
-    spread = {**mounted, "parallelism": {"data": 2, "dataLocal": 1}, "worker": {"containers": []}}
+    plugins = [{"type": "predicted-latency-producer"}]
+    scheduler = {"config": {"inline": {"plugins": plugins}}, "tokenizer": {}}
+    halves = {**mounted, "prefill": {}, "router": {"scheduler": scheduler, "route": {}}}
+    sizes = {"parallelism": {"data": 2, "dataLocal": 1}, "worker": {"containers": []}}
+    spread = {**mounted, **sizes, "prefill": sizes}
     rendered = render(
         *services(),
         graph,

@@ -37,8 +37,8 @@ from isvc.toolkit.webhook import (
     Route,
     WebhookServer,
     allow,
+    allow_change,
     deny,
-    patched,
 )
 from isvc.wire.x509.issue import AUTHORITY_LIFE, SERVING_LIFE, issue_authority, issue_serving
 
@@ -58,7 +58,7 @@ class ShiftedClock(SystemClock):
 def mark(request: AdmissionRequest) -> AdmissionResponse:
     after = deep_copy(request.object)
     after.setdefault("data", {})["marked-for"] = request.user["username"]
-    return patched(request.object, after)
+    return allow_change(request.object, after)
 
 
 async def judge(request: AdmissionRequest) -> AdmissionResponse:

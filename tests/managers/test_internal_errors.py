@@ -14,7 +14,6 @@ from isvc.controllers.inferenceservice.observed import Observed
 from isvc.controllers.inferenceservice.plan import plan
 from isvc.controllers.inferenceservice.planned import Planned
 from isvc.kube.conditions import find
-from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.toolkit.client import Client, kubeconfig
@@ -44,10 +43,7 @@ async def test_a_bug_is_reported(cluster, client, namespace, monkeypatch) -> Non
         return not await reported()
 
     async def deployed() -> bool:
-        try:
-            return bool(await client.get(DEPLOYMENTS, "life-predictor", namespace))
-        except NotFound:
-            return False
+        return await client.find(DEPLOYMENTS, "life-predictor", namespace) is not None
 
     await set_up(client, namespace, "Standard")
     monkeypatch.setattr(kind, "plan", broken)
@@ -73,11 +69,7 @@ async def test_an_unreadable_service_can_be_deleted(cluster, client, namespace, 
         return ready.get("reason") == "InvalidSpec" and "spec.predictor.containers" in ready["message"]
 
     async def gone() -> bool:
-        try:
-            await client.get(INFERENCE_SERVICES, "life", namespace)
-        except NotFound:
-            return True
-        return False
+        return await client.find(INFERENCE_SERVICES, "life", namespace) is None
 
     await set_up(client, namespace, "Standard")
     monkeypatch.setattr(Observer, "observe", unreadable)

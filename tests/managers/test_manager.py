@@ -23,7 +23,7 @@ from isvc.toolkit.address import Address
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.manager import Manager
@@ -40,7 +40,7 @@ class Twins:
         self.cache = Cache(client)
         self.requests: list[str] = []
         self.crash: set[str] = set()
-        watches = [Watch(CONFIG_MAPS), Watch(SECRETS, to=owner_of(CONFIG_MAPS))]
+        watches = [Watch(CONFIG_MAPS), Watch(SECRETS, to=OwnerOf(CONFIG_MAPS))]
         reads = [Read(CONFIG_MAPS, namespace=namespace, labels="twin"), Read(SECRETS, namespace=namespace)]
         self.controller = Controller(
             "twins", self.reconcile, watches, workers=4, reads=reads, ignore_own_writes_for=CONFIG_MAPS

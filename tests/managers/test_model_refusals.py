@@ -12,8 +12,8 @@ from tests.waiting import until
 from isvc.api.localmodel import DOWNLOADED, FAILED
 from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NODE_GROUPS
 from isvc.controllers.localmodelnode.plan import FIRST_PAUSE, pause_after
-from isvc.kube.durations import between
 from isvc.kube.resource import EVENTS, JOBS
+from isvc.kube.timestamps import seconds_between
 from isvc.toolkit.client import Client
 
 
@@ -128,5 +128,5 @@ async def test_a_job_whose_model_arrives_elsewhere_does_not_loop(make_node: Make
     assert node.group in failed.error
     jobs = sorted(await node.jobs(), key=lambda job: str(job["metadata"]["creationTimestamp"]))
     for first, second in pairwise(jobs):
-        pause = between(first["status"]["completionTime"], second["metadata"]["creationTimestamp"])
+        pause = seconds_between(first["status"]["completionTime"], second["metadata"]["creationTimestamp"])
         assert pause >= FIRST_PAUSE - 1  # times are in seconds

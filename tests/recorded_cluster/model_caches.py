@@ -21,7 +21,6 @@ from isvc.api.resources import (
     LOCAL_MODEL_NODE_GROUPS,
     LOCAL_MODEL_NODES,
 )
-from isvc.kube.errors import NotFound
 from isvc.kube.resource import NAMESPACES, NODES, Resource
 from isvc.local.node.node import NODE_NAME
 from isvc.toolkit.client import Client, kubeconfig
@@ -71,11 +70,7 @@ class Story:
         await self.client.patch(LOCAL_MODEL_NODE_GROUPS, self.node.group, {"spec": {"persistentVolumeSpec": affinity}})
 
     async def is_gone(self, resource: Resource, name: str, namespace: str = "") -> bool:
-        try:
-            await self.client.get(resource, name, namespace)
-        except NotFound:
-            return True
-        return False
+        return await self.client.find(resource, name, namespace) is None
 
 
 @contextlib.asynccontextmanager

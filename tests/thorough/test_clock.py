@@ -17,7 +17,7 @@ import pytest
 from tests.up.machine import Machine, machine, running, service, until
 from tests.up.test_pods import pod
 
-from isvc.toolkit.clock import parse_timestamp
+from isvc.kube.timestamps import parse_timestamp
 
 DAY = 86_400
 ROWS = json.dumps({"instances": [[5.1, 3.5, 1.4, 0.2]]})

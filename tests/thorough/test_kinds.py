@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.packaging.test_chart import compare_kinds
+from tests.packaging.test_chart_of_kinds import compare_kinds
 
 
 def test_plain_kinds_with_all_schemas_are_those_of_the_chart():

@@ -44,10 +44,7 @@ class Replicas:
         return process
 
     async def leader(self) -> str:
-        try:
-            lease = await self._client.get(LEASES, PROGRAM.lease, self._namespace)
-        except NotFound:
-            return ""
+        lease = await self._client.find(LEASES, PROGRAM.lease, self._namespace)
         return str(dig(lease, "spec", "holderIdentity") or "")
 
     async def serve(self, name: str) -> None:

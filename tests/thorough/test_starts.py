@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import resource
@@ -10,9 +11,10 @@ import signal
 import socket
 import subprocess
 from functools import partial
+from urllib.parse import urlsplit
 
 import pytest
-from tests.up.machine import ANY_PORTS, ISVC, Machine, machine, strange_pod, until
+from tests.up.machine import ANY_PORTS, DEADLINE, ISVC, Machine, machine, strange_pod, until
 
 
 @pytest.fixture
@@ -40,6 +42,19 @@ def test_ports_and_a_memory_that_forgets(here):
     here.stop()
     here.start("--ephemeral")
     assert "NotFound" in here.kubectl("get", "pod", "strange", check=False)
+
+
+def test_the_first_request_for_an_llm_after_kill_9_waits_for_its_pod(here):
+    here.start()
+    here.apply(here.example("llm.yaml"))
+    here.kubectl("wait", "--for=condition=Ready", "llmisvc/smollm2", f"--timeout={DEADLINE:.0f}s")
+    path = urlsplit(here.get("llmisvc", "smollm2")["status"]["url"]).path
+    here.process.kill()
+    here.process.wait()
+    here.start()
+    asked = json.dumps({"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 2})
+    answer = here.run("curl", "-sS", f"{here.gateway}{path}/v1/chat/completions", "-d", asked)
+    assert json.loads(answer).get("choices"), answer
 
 
 def test_it_can_be_stopped_while_it_starts(here):

@@ -152,6 +152,11 @@ def test_another_protocol_passes(proxied):
             assert answer.readline() == word.upper()
 
 
+def test_a_node_has_a_version_that_programs_can_compare(here):
+    server = json.loads(here.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
+    assert here.kubectl("get", "nodes", "-o", "jsonpath={.items[0].status.nodeInfo.kubeletVersion}") == f"{server}+isvc"
+
+
 def test_a_node_answers_as_a_kubelet(here):
     node = here.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
     summary = json.loads(here.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/stats/summary"))

@@ -44,6 +44,8 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
     assert "not running" in here.isvc("down").stdout
 
     here.start()
+    answer = here.run("curl", "-sS", f"{here.gateway}/serving/default/iris/v1/models/iris:predict", "-d", ROWS)
+    assert json.loads(answer) == {"predictions": [0]}, "the first request did not wait for the pod"
     again = here.isvc("up")
     assert again.returncode == 1
     assert "already running" in again.stderr
@@ -51,13 +53,6 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
     assert (here.home / "run" / "webhook-ports.json").read_text() == webhook_ports, "the CRDs had to be written again"
     assert here.get(LLM_V1ALPHA1, "chat")["spec"]["model"]["criticality"] == "Critical"
 
-    def answers():
-        try:
-            return here.predict("iris", ROWS) == {"predictions": [0]}
-        except (AssertionError, json.JSONDecodeError):
-            return False
-
-    until(answers, "the model to answer again")
     until(lambda: here.get("pod", "once")["status"]["phase"] == "Failed", "the pod that was to run once")
     assert "isvc was stopped while it ran" in here.kubectl("describe", "pod", "once")
     assert (here.kubectl("logs", "once"), here.kubectl("logs", "brief")) == ("begun\n", "done\n")

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from isvc.kube.schemas import RELEASE
+
 _KNOWN: Final = Path(__file__).parent / "data" / "flags.json"
 _BOOLEANS: Final = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
@@ -62,7 +64,7 @@ def read_flags(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--disable-admission-plugins", action="append", default=[])
     parser.add_argument("--feature-gates", action="append", default=[])
     parser.add_argument("-v", "--v", help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version="Kubernetes v1.35.4")
+    parser.add_argument("--version", action="version", version=f"Kubernetes {RELEASE}")
     effective = {option for action in parser._actions for option in action.option_strings}
     for name in {*known["switches"], *known["values"]} - {option.removeprefix("--") for option in effective}:
         is_switch = name in known["switches"]

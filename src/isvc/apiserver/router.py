@@ -31,6 +31,7 @@ from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import GVK
 from isvc.kube.resource import POD_METRICS
 from isvc.wire.http1 import message
+from isvc.wire.turns import room_in_turn
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
@@ -38,7 +39,8 @@ _VALIDATIONS = ("Ignore", "Strict", "Warn")
 
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_VERBS: Mapping[str, Callable[[Api, Call], Awaitable[message.Response]]] = {
+_Verb = Callable[[Api, Call], Awaitable[message.Response]]
+_VERBS: Mapping[str, _Verb] = {
     "create": create.create,
     "delete": delete.delete,
     "deletecollection": delete.delete_collection,
@@ -53,7 +55,7 @@ _WHOLE = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
 _CONNECT = {"GET": connect.connect, "POST": connect.connect}
 _PROXY = dict.fromkeys(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"), proxy.proxy)
 #: What answers a subresource, by method. Which kinds have it is for their descriptions to say.
-_SUBRESOURCES: Mapping[str, Mapping[str, Callable[[Api, Call], Awaitable[message.Response]]]] = {
+_SUBRESOURCES: Mapping[str, Mapping[str, _Verb]] = {
     "approval": _WHOLE,
     "attach": _CONNECT,
     "binding": {"POST": update.bind},
@@ -121,7 +123,7 @@ class Router:
         if verb not in call.description.verbs:
             raise refusals.method_not_allowed()
         verbs = _MEASURED if call.description.resource.group == POD_METRICS.group else _VERBS
-        return verbs[verb](self._api, call)
+        return self._answer(verbs[verb], call)
 
     def _subresource(self, call: Call) -> Awaitable[message.Response]:
         if not call.description.has_subresource(call.subresource):
@@ -129,7 +131,12 @@ class Router:
         verbs = _SUBRESOURCES[call.subresource]
         if call.request.method not in verbs:
             raise refusals.method_not_allowed()
-        return verbs[call.request.method](self._api, call)
+        return self._answer(verbs[call.request.method], call)
+
+    async def _answer(self, verb: _Verb, call: Call) -> message.Response:
+        """Answers one of the requests that came together, when those before have left room."""
+        await room_in_turn()
+        return await verb(self._api, call)
 
 
 def read_options(call: Call) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -141,6 +142,8 @@ def open_entrance(wanted: Wanted) -> Opened:
     try:
         return Opened(entrance, entrance.listen())
     except OSError as error:
+        if wanted.port is None and error.errno == errno.EADDRINUSE:  # another start was faster
+            return open_entrance(replace(wanted, port=0))
         raise click.ClickException(f"cannot listen on {wanted.host}: {error.strerror or error}") from None
 
 

@@ -6,6 +6,7 @@ The spec that a service had before it was changed is written, and the oldest one
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Key, Object, generation_of, name_of, namespace_of, uid_of
@@ -74,7 +75,5 @@ class Reconciler:
         kind = str(service["kind"]).lower()
         listed = await self._client.list(CONTROLLER_REVISIONS, namespace_of(service), labels=f"{HISTORY_LABEL}={kind}")
         for surplus in revisions_of(service, listed.items)[: -self._limit]:
-            try:
+            with suppress(NotFound):
                 await self._client.delete(CONTROLLER_REVISIONS, name_of(surplus), namespace_of(surplus))
-            except NotFound:
-                continue

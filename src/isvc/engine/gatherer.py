@@ -16,7 +16,8 @@ from isvc.engine.plan import Plan
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
-from isvc.toolkit.clock import Clock, timestamp
+from isvc.kube.timestamps import timestamp
+from isvc.toolkit.clock import Clock
 from isvc.wire.bounded import Expiring
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from isvc.engine.reporter import Reporter
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.errors import ApiError, BadRequest, Forbidden, Invalid
 from isvc.kube.objects import Key, Object, finalizers_of, generation_of, is_being_deleted
-from isvc.toolkit.clock import timestamp
+from isvc.kube.timestamps import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Result
 from isvc.toolkit.failure import ClusterError
@@ -55,7 +55,7 @@ class Reconciler(Generic[O, P]):
         self._gatherer = Gatherer(context.client, context.clock)
         self._commit = Commit(context.client, context.cache)
         self._pauses = Pauses(context.clock)
-        self._awaited = ""
+        self._awaited, self._waiting = "", set[Key]()
         recorder = context.recorder.for_component(kind.event_source) if kind.event_source else context.recorder
         self._reporter = Reporter(kind, self._commit, recorder, self._pauses)
 
@@ -69,16 +69,17 @@ class Reconciler(Generic[O, P]):
         except (ApiError, ClusterError):
             raise
         except Wait as wait:
-            if str(wait) != self._awaited:  # all objects wait for the same: one line says it
-                log.error("no %s can be reconciled yet: %s", self.kind.resource.kind, wait)
-                self._awaited = str(wait)
+            if not self._waiting or str(wait) != self._awaited:  # all objects wait for the same: one line says it
+                log.error("objects of kind %s wait: %s", self.kind.resource.kind, wait)
+            self._awaited = str(wait)
+            self._waiting.add(key)
             return Result(requeue_after=wait.seconds)
         except DecodeError as error:
             report = self._report_problem(raw, FALSE, "InvalidSpec", str(error))
         except Exception as error:
             await self._report_bug(key, error)
             raise
-        self._awaited = ""
+        self._waiting.discard(key)
         if not isinstance(report, Report):
             return report
         result = await self._reporter.publish(*report)
@@ -188,6 +189,7 @@ class Reconciler(Generic[O, P]):
 
     def _forget(self, key: Key) -> None:
         self.dependents.record(key, frozenset())
+        self._waiting.discard(key)
         self._reporter.forget(key)
         self._pauses.forget(key)
 

@@ -1,9 +1,8 @@
-"""Durations: as Go writes them, such as `1m30s` and `0.5s`, and from one timestamp to another."""
+"""Durations as Go writes them, such as `1m30s` and `0.5s`."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Final
 
 _UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -21,8 +20,3 @@ def seconds(text: str) -> float | None:
 def limit(text: str) -> float | None:
     """Returns the seconds of a limit; None where there is none, or where zero switches it off."""
     return seconds(text) or None
-
-
-def between(begin: str, end: str) -> float:
-    """Returns the seconds from one timestamp to another."""
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()

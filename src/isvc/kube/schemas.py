@@ -12,13 +12,15 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import orjson
 
 from isvc.kube.objects import GVK
 
 Schema: TypeAlias = dict[str, Any]
+
+RELEASE: Final = "v1.35.4"  # of Kubernetes, whose kinds these are
 
 
 def schema_of(gvk: GVK) -> Schema | None:

@@ -19,6 +19,7 @@ from isvc.toolkit.client import Client
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 from isvc.wire.bounded import Bounded
+from isvc.wire.turns import room_in_turn
 
 FRESH: Final = 2.0  # seconds
 WITHIN: Final = 5.0  # seconds, after which the status has to do
@@ -49,6 +50,9 @@ class Causes:
     async def _look(self, service: Object) -> str:
         try:
             async with asyncio.timeout(WITHIN):
-                return state(service, await examine(self._client, service, of_service(self._cache, service)))
+                await room_in_turn()
+                snapshot = of_service(self._cache, service)
+                await asyncio.sleep(0)  # reading and planning take milliseconds each
+                return state(service, await examine(self._client, service, snapshot))
         except (ApiError, ClusterError, TimeoutError):
             return state(service, ())

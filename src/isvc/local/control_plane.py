@@ -17,12 +17,13 @@ from typing import Final
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object
 from isvc.kube.resource import PODS
+from isvc.kube.timestamps import timestamp
 from isvc.local.home import Home
 from isvc.local.node.node import MIRROR, NODE_NAME
 from isvc.programs.program import Program
 from isvc.serving.environment import SYSTEM_NAMESPACE
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import SystemClock, timestamp
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.election import Election
 from isvc.toolkit.failure import ClusterError, NotLeader
 from isvc.toolkit.tasks import cancel

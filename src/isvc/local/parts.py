@@ -37,6 +37,7 @@ from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.node import NODE_NAME, Node
 from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.warm import WarmServers
+from isvc.local.returning import Returning
 from isvc.programs import localmodel_node
 from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.programs.options import Options
@@ -148,6 +149,7 @@ class Local:
         self._control_plane = ControlPlane(client, shown, PROGRAMS)
         context = Context(client, self.cache, recorder, clock)
         activator = Activator(self.cache, self.gateway, clock)
+        self.returning = Returning(self.cache, activator)
         self._prometheus = PrometheusClient(self.gateway.proxy_url)
         interceptor, flow_control = Interceptor(self.cache, activator, clock), FlowControl(self.cache, activator)
         scaled = ScaledObjects(context, self._prometheus, interceptor, flow_control)

@@ -108,6 +108,7 @@ class Stack:
         self._managers.append(parts.model_keeper(local.cache, client.config, self.home))
         self._run_managers(local.manager)
         await self._unless_broken(parts.ready(*self._managers, local.manager))
+        local.returning.begin()
         self._report_progress("controllers, node")
         await self._unless_broken(_both(local.gateway.live(), install.install_webhooks(client, ports, authority)))
         self._report_progress("gateway, webhooks")

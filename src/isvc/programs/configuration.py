@@ -1,6 +1,7 @@
 """Says once what is wrong with the configuration, when it changes: in the log, and as a metric that alerts look at.
 
-Controllers and webhooks go on with the last good one and say nothing of it. Where there has been none they wait.
+Controllers and webhooks go on with the last good one and say nothing of it. Where there has been none they wait, and
+while there is none, nothing new is begun.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ class Report:
             Config.parse(after.get("data") or {})
         except ConfigError as error:
             self._metrics.configuration_valid.set(0)
-            meanwhile = "what was last good stays in force" if self._in_force else "nothing is done before it is mended"
-            log.error("%s; %s", error, meanwhile)
+            log.error("%s; %s", error, self._consequence(is_gone=after is None))
             return
         self._metrics.configuration_valid.set(1)
         self._in_force = True
@@ -46,3 +46,8 @@ class Report:
             log.warning("%s: nobody knows %s", CONFIG_MAP, ", ".join(strange))
         elif before is not None:
             log.info("%s changed, and is in force", CONFIG_MAP)
+
+    def _consequence(self, *, is_gone: bool) -> str:
+        if not self._in_force:
+            return "nothing is done before it is mended"
+        return "what was last good stays in force" + (", and nothing new is begun" if is_gone else "")

@@ -6,7 +6,7 @@ moved up. Traffic goes to the latest revision, or is split between it and the la
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,12 +146,12 @@ def default_url(name: str, namespace: str, labels: Mapping[str, str], domains: S
     return f"http://{name}.{namespace}.{domains[0] if domains else 'example.com'}"
 
 
-def checked_initial_scale(annotations: Mapping[str, str], *, zero_allowed: bool) -> dict[str, str]:
-    """Drops an initial scale that Knative would refuse: no number, or a zero that it does not allow."""
+def checked_initial_scale(annotations: Mapping[str, str], allows_zero: Callable[[], bool]) -> dict[str, str]:
+    """Drops an initial scale that Knative would refuse: no number, or a zero that it does not allow when asked."""
     value = annotations.get(_INITIAL_SCALE)
     if value is None:
         return dict(annotations)
-    accepted = _is_integer(value) and (zero_allowed or int(value) != 0)
+    accepted = _is_integer(value) and (int(value) != 0 or allows_zero())
     return dict(annotations) if accepted else without(annotations, (_INITIAL_SCALE,))
 
 

@@ -10,18 +10,15 @@ from isvc.kube.resource import CONFIG_MAPS
 
 AUTOSCALER_CONFIG: Final = "config-autoscaler"
 DOMAIN_CONFIG: Final = "config-domain"
-_MAX_AGE: Final = 2.0
+_MAX_AGE: Final = 2.0  # of domains, which all services ask for
 
 
 def allows_zero_initial_scale(answers: Answers, namespace: str) -> bool:
-    """Returns whether Knative's own configuration allows it, which it does not by default."""
-    stored = answers[_setting_need(AUTOSCALER_CONFIG, namespace)]
+    """Returns whether Knative's own configuration allows it now, which it does not by default."""
+    stored = answers[Stored(CONFIG_MAPS, AUTOSCALER_CONFIG, namespace)]
     return str(dig(stored, "data", "allow-zero-initial-scale") or "").lower() in ("1", "t", "true")
 
 
 def knative_domains(answers: Answers, namespace: str) -> tuple[str, ...]:
-    return tuple((answers[_setting_need(DOMAIN_CONFIG, namespace)] or {}).get("data") or ())
-
-
-def _setting_need(name: str, namespace: str) -> Stored:
-    return Stored(CONFIG_MAPS, name, namespace, _MAX_AGE, _MAX_AGE)
+    stored = answers[Stored(CONFIG_MAPS, DOMAIN_CONFIG, namespace, _MAX_AGE, _MAX_AGE)]
+    return tuple((stored or {}).get("data") or ())

@@ -46,17 +46,3 @@ async def until(clock: Clock, seconds: float) -> None:
     while began <= now < due:
         await clock.sleep(min(_LOOK, (due - now).total_seconds()))
         now = clock.now()
-
-
-def timestamp(moment: datetime) -> str:
-    """Writes a time as Kubernetes does: `2026-11-15T12:00:00Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_timestamp(moment: datetime) -> str:
-    """Writes a time as Kubernetes does with microseconds (leases, events)."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def parse_timestamp(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)

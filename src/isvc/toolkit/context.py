@@ -17,9 +17,10 @@ from isvc.kube.objects import (
     uid_of,
 )
 from isvc.kube.resource import Resource
+from isvc.kube.timestamps import timestamp
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.clock import Clock
 from isvc.toolkit.recorder import EventSource
 
 

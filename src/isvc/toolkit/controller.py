@@ -23,6 +23,7 @@ from isvc.toolkit.failure import ClusterError, NotLeader
 from isvc.toolkit.queue import FIRST_BACKOFF, Closed, Queue, QueueMeter
 from isvc.toolkit.reads import Read
 from isvc.toolkit.reconciling import CURRENT, Reconciling
+from isvc.wire.failures import message_of
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +62,6 @@ class OwnerOf:
                 if group == self.resource.group:
                     namespace = obj["metadata"].get("namespace", "") if self.resource.namespaced else ""
                     yield Key(namespace, reference["name"])
-
-
-def owner_of(resource: Resource) -> OwnerOf:
-    return OwnerOf(resource)
 
 
 def changed(part: Callable[[Object], object]) -> Predicate:
@@ -268,7 +265,7 @@ class Controller:
             "%s %s: %s; again in %.3g s",
             self.name,
             key,
-            str(error) or type(error).__name__,
+            message_of(error),
             seconds,
             exc_info=trace,
         )

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from isvc.kube.errors import ApiError, Conflict, NotFound
 from isvc.kube.objects import Object
 from isvc.kube.resource import LEASES
+from isvc.kube.timestamps import micro_timestamp
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, SystemClock, micro_timestamp
+from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError, NotLeader
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from isvc.toolkit.tasks import cancel
 from isvc.toolkit.tracing import Tracer
 from isvc.toolkit.waiting import retry
 from isvc.toolkit.webhook.server import WebhookServer
-from isvc.wire.allocator import settle_memory
+from isvc.wire.allocator import MANY, settle_memory
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class Manager:
                 return
             if gc.isenabled():  # else whoever starts more than this will see to it
                 gc.collect()
-                settle_memory()
+                settle_memory(MANY)
             if self._webhooks:
                 self._webhooks.open()
             self.ready = True

@@ -80,7 +80,7 @@ class Metrics:
         self.certificate_expires = gauge(certificate, "When the webhooks' certificate ends, in seconds since 1970.")
         self.leading = gauge("leader_election_master_status", "1 on the leader.", "name")
 
-    def answered(self, path: str, code: int, seconds: float) -> None:
+    def count_answer(self, path: str, code: int, seconds: float) -> None:
         """Counts one webhook request; implements webhook.server.WebhookMeter."""
         self.webhook_requests.labels(path, str(code)).inc()
         self.webhook_seconds.labels(path).observe(seconds)

@@ -17,6 +17,7 @@ from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from isvc.toolkit.clock import Clock, SystemClock
+from isvc.wire.turns import room_in_turn
 
 K = TypeVar("K", bound=Hashable)
 
@@ -138,11 +139,13 @@ class Queue(Generic[K]):
         """Returns the next key; the caller calls `done` with it afterwards. Raises Closed at the end."""
         async with self._turn:
             await asyncio.sleep(0)
+            await room_in_turn()
             while not self._ready:
                 if self.closed:
                     raise Closed
                 self._filled.clear()
                 await self._filled.wait()
+                await room_in_turn()
             key = self._ready.popleft()
         now = self._clock.monotonic()
         since = self._dirty.pop(key)

@@ -18,8 +18,9 @@ from isvc.kube.errors import ApiError, NotFound, TooManyRequests
 from isvc.kube.masking import mask_text
 from isvc.kube.objects import Object, name_of, namespace_of, resource_version_of, uid_of
 from isvc.kube.resource import EVENTS
+from isvc.kube.timestamps import timestamp
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, SystemClock, timestamp
+from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.tasks import cancel
 from isvc.wire.bounded import Bounded

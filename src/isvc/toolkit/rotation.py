@@ -98,10 +98,7 @@ class Certificates:
     async def _current(self) -> dict[str, bytes]:
         """Returns what the Secret holds, after making or renewing it if that is due."""
         for _ in range(ATTEMPTS):
-            try:
-                live: Object | None = await self._client.get(SECRETS, self._secret, self._namespace)
-            except NotFound:
-                live = None
+            live = await self._client.find(SECRETS, self._secret, self._namespace)
             held = {name: base64.b64decode(value) for name, value in ((live or {}).get("data") or {}).items()}
             data = self._renew(held)
             if data == held:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from isvc.kube.objects import Key, Object
+from isvc.kube.objects import Key, Object, uid_of
 
 Indexer = Callable[[Object], Iterable[str]]
 
@@ -77,6 +77,12 @@ class Store:
         """Returns the resourceVersion that is stored, or -1."""
         entry = self._entries.get(key.namespace, {}).get(key.name)
         return entry.version if entry else -1
+
+    def holds_another(self, key: Key, obj: Object) -> bool:
+        """Returns whether what is stored has the name of the object and another uid, without decoding it."""
+        entry = self._entries.get(key.namespace, {}).get(key.name)
+        uid = uid_of(obj)
+        return entry is not None and bool(uid) and b'"uid":"%b"' % uid.encode() not in entry.raw
 
     def get(self, key: Key) -> Object | None:
         entry = self._entries.get(key.namespace, {}).get(key.name)

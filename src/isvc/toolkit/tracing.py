@@ -21,6 +21,7 @@ from isvc.kube.objects import Object
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.reconciling import Reconciling
 from isvc.toolkit.tasks import cancel
+from isvc.wire.failures import message_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -116,7 +117,7 @@ class Tracer:
             async with self._session.post(self._collector.url, data=body, headers=headers) as answer:
                 problem = f"it answers {answer.status}" if answer.status >= 300 else ""
         except (OSError, TimeoutError) as error:  # aiohttp's errors of connections among them
-            problem = str(error) or type(error).__name__
+            problem = message_of(error)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
         if problem and problem != self._problem:  # once, not with every batch

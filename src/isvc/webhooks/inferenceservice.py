@@ -14,6 +14,7 @@ from isvc.api.validation.inferenceservice import validate_service
 from isvc.kube.objects import Object, annotations_of, dig
 from isvc.serving import admission
 from isvc.serving.config import Config
+from isvc.serving.config.current import Configuration
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.webhook import AdmissionRequest
 from isvc.toolkit.webhook.admission import AdmissionHandler
@@ -21,7 +22,7 @@ from isvc.webhooks.answers import Handler, validator
 from isvc.webhooks.model_caches import Lister, marking_defaulter
 
 
-def defaulter(reader: Reader, client: Lister, configuration: Callable[[], Config]) -> AdmissionHandler:
+def defaulter(reader: Reader, client: Lister, configuration: Configuration) -> AdmissionHandler:
     def default(request: AdmissionRequest, config: Config, caches: Iterable[Cache]) -> Object:
         service = default_service(request.object, service_defaults(config), caches)
         return add_finalizer(service) if request.operation == "CREATE" else service

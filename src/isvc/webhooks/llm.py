@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -46,11 +46,11 @@ class Presets:
         if name not in self.names or namespace_of(config) != self.namespace:
             return allow()
         if self.keep:
-            return deny(f"{self.namespace}/{name} is a preset and cannot be deleted: services build on it", 403)
+            return deny(f"well-known config {self.namespace}/{name} cannot be deleted: services build on it", 403)
         return allow(f"{self.namespace}/{name} is a preset: services may need it")
 
 
-def llm_defaulter(reader: Reader, client: Lister, configuration: Callable[[], Config]) -> AdmissionHandler:
+def llm_defaulter(reader: Reader, client: Lister, configuration: Configuration) -> AdmissionHandler:
     def default(request: AdmissionRequest, _: Config, caches: Iterable[Cache]) -> Object:
         service = default_llm_service(request.object, caches)
         return _as_first_written(service) if request.operation == "CREATE" else service

@@ -19,10 +19,11 @@ from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, labels_of
 from isvc.kube.resource import Resource
 from isvc.serving.config import Config
+from isvc.serving.config.current import Configuration
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.client.answers import ObjectList
 from isvc.toolkit.reads import Read
-from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, patched
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow_change
 from isvc.toolkit.webhook.admission import AdmissionHandler
 from isvc.webhooks.answers import refusing_malformed
 
@@ -39,26 +40,26 @@ class Lister(Protocol):
 
 
 def marking_defaulter(
-    reader: Reader, client: Lister, configuration: Callable[[], Config], default: Default
+    reader: Reader, client: Lister, configuration: Configuration, default: Default
 ) -> AdmissionHandler:
     """Returns the handler of services that `default` marks with a cache, if one of those that it is given fits."""
 
     def handle(request: AdmissionRequest) -> AdmissionResponse | Awaitable[AdmissionResponse]:
-        config = configuration()
+        config = configuration(is_new=request.operation == "CREATE")
         may_use = config.local_model.enabled and wants_local_model(request.object)
         known = _Known(reader, request.namespace)
         service = default(request, config, known if may_use else ())
         if known.were_asked_for and request.operation == "CREATE" and LOCAL_MODEL not in labels_of(service):
             return look_again(request, config, service)
-        return patched(request.object, service)
+        return allow_change(request.object, service)
 
     async def look_again(request: AdmissionRequest, config: Config, service: Object) -> AdmissionResponse:
         try:
             caches = await _current(reader, client, request.namespace)
         except ApiError as error:
             log.warning("cannot read model caches: %s", error.message)
-            return patched(request.object, service)
-        return patched(request.object, default(request, config, caches) if caches else service)
+            return allow_change(request.object, service)
+        return allow_change(request.object, default(request, config, caches) if caches else service)
 
     return refusing_malformed(handle)
 

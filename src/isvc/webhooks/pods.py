@@ -11,7 +11,9 @@ from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, INFERENCE_SERVICES
 from isvc.engine.needs import Answers, gather
+from isvc.kube.builtin import check_types
 from isvc.kube.objects import Object, labels_of
+from isvc.kube.resource import PODS
 from isvc.serving import annotations as annotation
 from isvc.serving.config.current import Configuration
 from isvc.serving.credentials import Lookup
@@ -19,7 +21,7 @@ from isvc.serving.pods import PodFacts, is_ours, mutate_pod
 from isvc.serving.refused import Refused
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.reads import Read
-from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, deny, patched
+from isvc.toolkit.webhook import AdmissionRequest, AdmissionResponse, allow, allow_change, deny
 from isvc.webhooks.live_reads import Getter, LiveReads, ReadSequence
 
 PATH: Final = "/mutate-pods"
@@ -36,10 +38,11 @@ class PodMutator:
 
     async def __call__(self, request: AdmissionRequest) -> AdmissionResponse:
         pod = request.object
-        if not is_ours(pod):
-            return allow()
+        check_types(PODS.typed(pod))
+        if not is_ours(pod) or not (pod.get("spec") or {}).get("containers"):
+            return allow()  # the API server says itself, afterwards, that a pod without containers is none
         try:
-            return patched(pod, await self._mutate(pod, request.namespace))
+            return allow_change(pod, await self._mutate(pod, request.namespace))
         except Refused as error:
             return deny(error.message, 500)
 

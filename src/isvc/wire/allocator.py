@@ -18,11 +18,14 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # parameters of mallo
 _BYTES: Final = 1 << 20  # more than uvloop takes for a moment to read from a TLS connection, a quarter of it
 
 # Everything waits for the garbage collector, for 0.13 s where it looks at 400,000 objects. Most objects here are trees,
-# which need none. So it looks at new objects, twice, in numbers that take milliseconds, and seldom at all.
-_YOUNG: Final = (3_000, 1, 1_000_000_000)  # 9,000 at a time at most: ten milliseconds on a slow machine
+# which need none. So it looks at new objects, twice, in numbers that take milliseconds, and seldom at all. Objects that
+# are freed meanwhile, however old, put off a look: at four times as many, where many services are created.
+FEW: Final = 500  # new objects at a time, where people wait for what comes next
+MANY: Final = 3_000  # where they do not: to look often costs a program that only reconciles 2 % of its CPU
 _EVERY: Final = 10.0  # seconds
 _IDLE: Final = 0.02  # of a core
 _SELDOM: Final = 60  # times: ten minutes
+_MORE: Final = 1.1  # times as many objects as were left by the last look at all
 
 
 def prepare_memory() -> None:
@@ -32,15 +35,15 @@ def prepare_memory() -> None:
         libc.mallopt(_ARENA_MAX, 1)
 
 
-def settle_memory(every: float = _EVERY) -> None:
+def settle_memory(at_a_time: int = FEW, every: float = _EVERY) -> None:
     """Exempts what a start has loaded from garbage collection, which goes on from here, and returns freed memory."""
     gc.freeze()
     gc.enable()
-    gc.set_threshold(*_YOUNG)
+    gc.set_threshold(at_a_time, 1, 1_000_000_000)
     if _exempt_survivors not in gc.callbacks:
         gc.callbacks.append(_exempt_survivors)
     return_freed_memory()
-    _collect_when_idle(every, time.process_time(), 0, was_idle=True)
+    _collect_when_idle(every, time.process_time(), 0, gc.get_freeze_count(), was_idle=True)
 
 
 def _exempt_survivors(phase: Literal["start", "stop"], info: dict[str, int]) -> None:
@@ -49,21 +52,21 @@ def _exempt_survivors(phase: Literal["start", "stop"], info: dict[str, int]) -> 
         gc.freeze()
 
 
-def _collect_when_idle(every: float, used_before: float, times: int, exempted: int = 0, *, was_idle: bool) -> None:
+def _collect_when_idle(every: float, used_before: float, times: int, left: int = 0, *, was_idle: bool) -> None:
     """Collects old garbage ten minutes after the last time, when the process does next to nothing, or after an hour.
 
-    `exempted` is how often something had been exempted by the last time; if that was all, there is no need. Freed
+    `left` is how many objects the last time has left: while there are not many more, an hour is soon enough. Freed
     memory is returned when work has ended: to look for it takes the longer the more memory there is.
     """
     is_idle = time.process_time() - used_before < every * _IDLE
-    passes = gc.get_stats()[1]["collections"]
-    if passes > exempted and times >= (_SELDOM if is_idle else 6 * _SELDOM):
+    is_seldom = times > 0 and times % _SELDOM == 0
+    if is_seldom and (times >= 6 * _SELDOM or (is_idle and gc.get_freeze_count() > _MORE * left)):
         gc.unfreeze()
         gc.collect()
-        times, exempted, was_idle = 0, passes, False
+        times, left, was_idle = 0, gc.get_freeze_count(), False
     if is_idle and not was_idle:
         return_freed_memory()
-    later = partial(_collect_when_idle, every, time.process_time(), times + 1, exempted, was_idle=is_idle)
+    later = partial(_collect_when_idle, every, time.process_time(), times + 1, left, was_idle=is_idle)
     asyncio.get_running_loop().call_later(every, later)
 
 

@@ -78,13 +78,13 @@ def paths(verdict: Verdict) -> list[str]:
         ),
         (
             service({"predictor": {"containers": [{"env": [{"name": "PROTOCOL", "value": "grpc-v2"}]}]}}),
-            "spec.predictor.containers[0].env: PROTOCOL must be v1 or v2, got 'grpc-v2'",
+            "spec.predictor.containers[0].env: invalid protocol 'grpc-v2': PROTOCOL must be v1 or v2",
         ),
         (
             service(
                 {"predictor": {"model": MODEL}, "canary": [{"predictor": {"model": MODEL}, "trafficPercent": 120}]}
             ),
-            "spec.canary[0].trafficPercent: must be from 0 to 100, got 120",
+            "spec.canary[0].trafficPercent: must be between 0 and 100, got 120",
         ),
     ],
 )

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.api.resources import GROUP, INFERENCE_SERVICES, LLM_INFERENCE_SERVICE_CONFIGS, LLM_INFERENCE_SERVICES
+from isvc.api.resources import (
+    CLUSTER_SERVING_RUNTIMES,
+    GROUP,
+    INFERENCE_GRAPHS,
+    INFERENCE_SERVICES,
+    LLM_INFERENCE_SERVICE_CONFIGS,
+    LLM_INFERENCE_SERVICES,
+)
 from isvc.insight.rendering.renderer import Cluster
 from isvc.insight.simulation.server import Place
 from isvc.insight.simulation.simulation import Simulation
+from isvc.kube.conditions import find
 from isvc.kube.objects import Object, without
-from isvc.kube.resource import DEPLOYMENTS, Resource
+from isvc.kube.resource import DEPLOYMENTS, PODS, Resource
 from isvc.programs.options import Options
+from isvc.programs.registration import Action, AdmissionWebhook
+from isvc.programs.webhooks import ISVC_WEBHOOKS, LLM_WEBHOOKS, LOCALMODEL_WEBHOOKS
 
 POD = {"resources": {"requests": {"cpu": "1"}}, "image": "server:1"}
 PREDICTOR = {"containers": [{"name": "mine", **POD}]}
@@ -21,6 +31,18 @@ CASES: dict[str, tuple[Resource, Object]] = {
         {"model": {"uri": "pvc://claim/a b", "name": "n"}, "template": {"nodeSelector": {"gpu": "yes"}}},
     ),
     "a container with another name": (INFERENCE_SERVICES, {"predictor": PREDICTOR, "transformer": PREDICTOR}),
+    "an explainer with another name": (
+        INFERENCE_SERVICES,
+        {"predictor": PREDICTOR, "explainer": PREDICTOR},
+    ),
+    "an explainer without a version": (
+        INFERENCE_SERVICES,
+        {"predictor": PREDICTOR, "explainer": {"art": {"type": "SquareAttack", "storageUri": "gs://a/b"}}},
+    ),
+    "a graph": (
+        INFERENCE_GRAPHS,
+        {"nodes": {"root": {"routerType": "Sequence", "steps": [{"serviceUrl": "http://a.test"}]}}},
+    ),
     "a framework": (INFERENCE_SERVICES, {"predictor": {"sklearn": {"storageUri": "gs://a/b"}}}),
     "a format with a protocol of its own": (
         INFERENCE_SERVICES,
@@ -89,6 +111,28 @@ async def test_it_gets_the_same_children(case: str) -> None:
     assert {place for place in found if place[0].group != GROUP} == {
         place for place in expected if place[0].group != GROUP
     }
+
+
+def test_every_kind_that_a_webhook_defaults_is_tried() -> None:
+    webhooks = (*ISVC_WEBHOOKS, *LLM_WEBHOOKS, *LOCALMODEL_WEBHOOKS)
+    admission = [webhook for webhook in webhooks if isinstance(webhook, AdmissionWebhook)]
+    defaulted = {webhook.resource.kind for webhook in admission if webhook.action is Action.MUTATE}
+    assert defaulted - {PODS.kind} <= {resource.kind for resource, _ in CASES.values()}
+
+
+async def test_a_framework_without_a_runtime_gets_no_container_and_is_told() -> None:
+    simulation = without_webhooks()
+    for key in simulation.objects.all_keys(CLUSTER_SERVING_RUNTIMES):
+        simulation.objects.remove(CLUSTER_SERVING_RUNTIMES, key.name)
+    service = document(INFERENCE_SERVICES, {"predictor": {"tensorflow": {"storageUri": "gs://a/b"}}})
+    service["metadata"] |= {"uid": "u", "resourceVersion": "1", "generation": 1}
+    simulation.seed([(INFERENCE_SERVICES, service)])
+    simulation.enqueue(INFERENCE_SERVICES, service)
+    await simulation.settle()
+    assert containers(simulation.server.written) == []
+    status = (simulation.objects.get(INFERENCE_SERVICES, "it", "models") or {})["status"]
+    assert status["modelStatus"]["lastFailureInfo"]["reason"] == "NoSupportingRuntime"
+    assert "tensorflow" in str(find(status["conditions"], "PredictorReady"))
 
 
 async def test_a_name_that_a_configuration_gives_a_model_is_kept() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from isvc.cli.dashboard import Wanted, open_entrance
 from isvc.dashboard.entrance import Entrance
-from isvc.local.node.pods.ports import is_free
+from isvc.local.node.pods.ports import Ports, is_free
 
 
 def test_a_port_of_nobody_is_kept_from_others_until_the_dashboard_listens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +23,23 @@ def test_a_port_of_nobody_is_kept_from_others_until_the_dashboard_listens(monkey
     for each in opened.sockets:
         each.close()
     assert guards == [False]
+
+
+def test_a_default_port_that_another_start_takes_in_the_last_moment_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listen = Entrance.listen
+    with socket.socket() as other:
+
+        def be_late(entrance: Entrance) -> list[socket.socket]:
+            if not other.getsockname()[1]:
+                other.bind(("127.0.0.1", entrance.port))
+                other.listen()
+            return listen(entrance)
+
+        monkeypatch.setattr("isvc.cli.dashboard._PORT", Ports().one())
+        monkeypatch.setattr(Entrance, "listen", be_late)
+        opened = open_entrance(Wanted())
+        for each in opened.sockets:
+            each.close()
+        assert opened.entrance.port != other.getsockname()[1] > 0

@@ -333,3 +333,29 @@ async def test_one_line_says_that_all_wait_for_a_configuration(case: Case, caplo
         assert result.requeue_after
     (line,) = caplog.messages
     assert "deploy is not JSON" in line
+
+
+@pytest.mark.parametrize("case", [CASES["inferenceservice"], CASES["llmisvc"], CASES["inferencegraph"]])
+async def test_nothing_new_is_begun_by_a_configuration_that_was_deleted(
+    case: Case, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(case, case.spec)
+    await world.reconcile()
+    [(_, config), *_] = AROUND
+    world.objects.remove(CONFIG_MAPS, "inferenceservice-config", "kserve")
+    older, newer = world.key, Key("ns", "newer")
+    metadata: Object = {"name": "newer", "namespace": "ns", "uid": "v", "resourceVersion": "1", "generation": 1}
+    metadata |= {"finalizers": list(filter(None, [world.reconciler.kind.finalizer]))}  # which a webhook may give it
+    world.objects.put(case.resource, {**(world.live or {}), "metadata": metadata, "status": {}})
+    before = world.writes
+    for _ in range(3):
+        result = await world.reconciler.reconcile(newer)
+        assert result is not None
+        assert result.requeue_after
+        world.reconciler._pauses.forget(older)
+        await world.reconcile()
+    assert world.writes == before, "the older one runs on as it is"
+    assert [line for line in caplog.messages if "there is no ConfigMap" in line] == caplog.messages[:1]
+    world.objects.put(CONFIG_MAPS, config)
+    await world.reconciler.reconcile(newer)
+    assert world.writes > before

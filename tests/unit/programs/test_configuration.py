@@ -37,6 +37,7 @@ def test_a_change_is_reported_once_and_counted_as_good_or_bad(caplog: pytest.Log
     change(strange, None)
     assert valid() == 0
     assert "is gone" in caplog.messages[-1]
+    assert caplog.messages[-1].endswith("; what was last good stays in force, and nothing new is begun")
 
 
 def test_a_manager_that_has_never_had_a_good_one_does_not_say_so(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from isvc.programs import flags, isvc_manager, llmisvc_manager, program
+from isvc.programs import flags, isvc_manager, llmisvc_manager, localmodel_manager, program
 from isvc.programs.options import TLS, LLMOptions, Options
 from isvc.toolkit.address import Address
 
@@ -137,6 +137,15 @@ def test_what_is_no_address_is_refused(flag):
     result = CliRunner().invoke(isvc_manager.command, [flag])
     assert result.exit_code == 2
     assert flag.partition("=")[0] in result.output
+
+
+@pytest.mark.parametrize("manager", [isvc_manager, llmisvc_manager, localmodel_manager])
+def test_the_cluster_is_that_of_the_flag(manager, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "other"))
+    monkeypatch.setattr("isvc.toolkit.logs.set_up", lambda level: None)
+    result = CliRunner().invoke(manager.command, [f"--kubeconfig={tmp_path / 'asked-for'}"])
+    assert result.exit_code == 1
+    assert "asked-for" in caplog.messages[-1]
 
 
 @pytest.mark.parametrize("text", ["", "1", "h", "1h-", "1d"])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from isvc.api.modes import DeploymentMode
+from isvc.engine.kind import Wait
 from isvc.kube.resource import CONFIG_MAPS
 from isvc.serving.config import CONFIG_MAP, Config, ConfigError
 from isvc.serving.config.configmap import unknown_keys
@@ -130,3 +131,7 @@ def test_the_last_good_configuration_stays_in_force():
     assert offer(3, {"deploy": "{"}) is good
     assert configuration.problem.startswith(f"{CONFIG_MAP}: deploy is not JSON")
     assert offer(4, {}) == Config()
+    reader.remove(CONFIG_MAPS, CONFIG_MAP, "kserve")
+    assert configuration.required() == Config()
+    with pytest.raises(Wait, match="there is no ConfigMap"):
+        configuration.required(is_new=True)

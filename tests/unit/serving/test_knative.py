@@ -63,7 +63,7 @@ def test_annotations_about_the_service_move_up_from_the_revision():
 )
 def test_an_initial_scale_that_knative_would_refuse_is_left_out(value, zero_allowed, stays):
     annotations = {"autoscaling.knative.dev/initial-scale": value, "other": "1"}
-    kept = knative.checked_initial_scale(annotations, zero_allowed=zero_allowed)
+    kept = knative.checked_initial_scale(annotations, lambda: zero_allowed)
     assert kept == (annotations if stays else {"other": "1"})
 
 
@@ -72,7 +72,7 @@ def test_an_initial_scale_that_knative_would_refuse_is_left_out(value, zero_allo
     [(None, False), ({}, False), ({"data": {"allow-zero-initial-scale": "true"}}, True), ({"data": {}}, False)],
 )
 def test_zero_initial_scale_is_off_unless_knative_allows_it(config, allowed):
-    answers = Answers({Stored(CONFIG_MAPS, AUTOSCALER_CONFIG, "knative", 2.0, 2.0): config})
+    answers = Answers({Stored(CONFIG_MAPS, AUTOSCALER_CONFIG, "knative"): config})
     assert allows_zero_initial_scale(answers, "knative") is allowed
 
 

@@ -11,7 +11,9 @@ import yaml
 from lupa.lua51 import LuaRuntime
 
 from isvc.api.annotations import STOP
-from isvc.api.resources import INFERENCE_SERVICES, SERVING_RUNTIMES
+from isvc.api.kinds import KINDS, KindRow
+from isvc.api.kinds.crds import crd
+from isvc.api.resources import INFERENCE_SERVICES, LOCAL_MODEL_CACHES, LOCAL_MODEL_NODE_GROUPS, MODEL_CACHES
 from isvc.insight.rendering.renderer import Cluster
 from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.objects import Object, deep_copy
@@ -78,5 +80,32 @@ async def test_a_service_that_is_stopped(health):
     assert health(stored(simulation))[0] == "Suspended"
 
 
-def test_a_kind_without_a_status(health):
-    assert health(SERVING_RUNTIMES.typed({"metadata": {"name": "own"}}))[0] == "Healthy"
+def test_every_kind_that_reports_no_conditions_can_be_healthy(health):
+    """What has neither would be progressing for good, and so would the application that it is a part of."""
+    without = [row.resource for row in KINDS if "conditions" not in status_fields(row)]
+    assert LOCAL_MODEL_NODE_GROUPS in without
+    for resource in without:
+        there = {"copies": {"total": 2, "available": 2}} if resource in MODEL_CACHES else {}
+        assert health(resource.typed({"metadata": {"name": "own"}, "status": there}))[0] == "Healthy", resource
+
+
+def status_fields(row: KindRow) -> Object:
+    [schema] = [
+        each["schema"]["openAPIV3Schema"] for each in crd(row, described=False)["spec"]["versions"] if each["storage"]
+    ]
+    return schema["properties"].get("status", {}).get("properties", {})
+
+
+@pytest.mark.parametrize(
+    ("copies", "expected"),
+    [
+        ({"total": 2, "available": 1}, ("Progressing", "1 of 2 nodes have the model")),
+        ({"total": 2, "failed": 1}, ("Degraded", "0 of 2 nodes have the model, 1 failed to download it")),
+    ],
+)
+def test_a_cache_that_is_not_on_all_nodes(health, copies: Object, expected: tuple[str, str]):
+    assert health(LOCAL_MODEL_CACHES.typed({"metadata": {"name": "iris"}, "status": {"copies": copies}})) == expected
+
+
+def test_a_cache_that_no_controller_has_seen(health):
+    assert health(LOCAL_MODEL_CACHES.typed({"metadata": {"name": "iris"}}))[0] == "Progressing"

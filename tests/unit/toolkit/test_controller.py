@@ -11,7 +11,7 @@ from isvc.kube.objects import Key, Object
 from isvc.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from isvc.toolkit.cache.cache import _add_own_write
 from isvc.toolkit.cache.informer import Handler
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 from isvc.toolkit.queue import FIRST_BACKOFF
 
 
@@ -33,7 +33,7 @@ class TestWatch:
         assert list(Watch(DEPLOYMENTS).keys(deployment("a"), None)) == [Key("ns", "a")]
 
     def test_maps_a_child_to_the_owner_that_controls_it(self):
-        watch = Watch(SERVICES, to=owner_of(DEPLOYMENTS))
+        watch = Watch(SERVICES, to=OwnerOf(DEPLOYMENTS))
         assert list(watch.keys(None, owned("Deployment", "apps/v1beta1", "parent"))) == [Key("ns", "parent")]
         assert list(watch.keys(None, owned("Deployment", "other/v1", "parent"))) == []
         assert list(watch.keys(None, owned("StatefulSet", "apps/v1", "parent"))) == []

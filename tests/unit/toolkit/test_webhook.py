@@ -18,7 +18,7 @@ from isvc.kube.objects import GVK
 from isvc.programs.tls import trust_clients
 from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.webhook import Admission, ClientNames, Conversion, Route, WebhookServer, allow, deny, patched
+from isvc.toolkit.webhook import Admission, ClientNames, Conversion, Route, WebhookServer, allow, allow_change, deny
 from isvc.toolkit.webhook import server as server_module
 from isvc.wire.http1 import connection as http_connection
 from isvc.wire.http1.connection import MAX_HEAD
@@ -53,7 +53,7 @@ async def server(tmp_path, authority, seen) -> AsyncIterator[WebhookServer]:
 
     def look(request):
         seen.append(request)
-        return patched(request.object, {**request.object, "x": 1}, "careful")
+        return allow_change(request.object, {**request.object, "x": 1}, "careful")
 
     async def refuse(request):
         return deny("no")
@@ -145,19 +145,30 @@ async def test_refusals_complaints_and_crashes_are_told_inside_the_review(ask, p
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("asked", "code", "reason"),
     [
-        ({"data": b""}, 400),
-        ({"data": b"{"}, 400),
-        ({"body": {"kind": "Pod"}}, 400),
-        ({"body": {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}, 400),
-        ({"body": {}, "kind": "text/plain"}, 400),
-        ({"data": b"x" * (server_module.BODY_LIMIT + 1)}, 413),
+        ({"data": b""}, 400, "BadRequest"),
+        ({"data": b"{"}, 400, "BadRequest"),
+        ({"body": {"kind": "Pod"}}, 400, "BadRequest"),
+        ({"body": {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}, 400, "BadRequest"),
+        ({"body": review(uid=["u-1"])}, 400, "BadRequest"),
+        ({"body": {}, "kind": "text/plain"}, 400, "BadRequest"),
+        ({"data": b"x" * (server_module.BODY_LIMIT + 1)}, 413, "RequestEntityTooLarge"),
     ],
 )
-async def test_what_is_no_review_is_refused_with_a_status(ask, asked, code):
+async def test_what_is_no_review_is_refused_with_a_status(ask, asked, code, reason):
     status, answer = await ask("/look", **asked)
-    assert (status, answer["kind"], answer["code"]) == (code, "Status", code)
+    assert (status, answer["kind"], answer["code"], answer["reason"]) == (code, "Status", code, reason)
+
+
+@pytest.mark.parametrize("field", ["operation", "namespace", "name", "subResource", "kind", "userInfo"])
+async def test_a_field_of_a_review_that_is_a_list_is_told_inside_it(ask, seen, field):
+    asked = review()
+    asked["request"][field] = ["x"]
+    status, answer = await ask("/look", asked)
+    assert (status, answer["response"]["allowed"], answer["response"]["status"]["code"]) == (200, False, 400)
+    assert f"{field} of the AdmissionReview" in answer["response"]["status"]["message"]
+    assert seen == []
 
 
 async def test_a_version_that_is_not_known_is_told_inside_the_review(ask):

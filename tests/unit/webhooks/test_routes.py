@@ -189,3 +189,18 @@ def test_a_namespaces_cache_of_a_group_that_does_not_exist_is_refused_with_kserv
     path = "/validate-serving-kserve-io-v1alpha1-localmodelnamespacecache"
     refused = ask(Memory({}, {}), path, {"metadata": {"name": "c", "namespace": "team"}, "spec": spec})
     assert (refused.allowed, refused.code) == (False, 404)
+
+
+def test_a_service_that_is_new_is_not_defaulted_by_a_configuration_that_was_deleted():
+    memory = Memory(config={"deploy": '{"defaultDeploymentMode": "Standard"}'})
+    route, kind = all_routes(memory)[MUTATE], GVK("serving.kserve.io", "v1beta1", "InferenceService")
+
+    def ask_for(operation: str) -> AdmissionResponse:
+        stored = service(model=MODEL)
+        return answer_of(route, AdmissionRequest("1", operation, "team", "iris", kind, stored, stored, False, {}))
+
+    assert ask_for("CREATE").allowed
+    memory.remove(CONFIG_MAPS, "inferenceservice-config", "kserve")
+    assert ask_for("UPDATE").allowed
+    with pytest.raises(InternalError, match="there is no ConfigMap inferenceservice-config"):
+        ask_for("CREATE")

@@ -51,7 +51,8 @@ def _implementation(predictor: PredictorSpec, chosen: Implementation, path: str)
         container = containers_of(predictor.pod)[0]
         protocol = env_value(container, PROTOCOL_ENV)
         if protocol is not None and protocol not in (Protocol.V1, Protocol.V2):
-            yield Problem(f"{path}.containers[0].env", f"{PROTOCOL_ENV} must be v1 or v2, got {protocol!r}")
+            fault = f"invalid protocol {protocol!r}: {PROTOCOL_ENV} must be v1 or v2"
+            yield Problem(f"{path}.containers[0].env", fault)
     elif chosen.field != "model":
         yield from _framework(chosen.field, getattr(predictor, chosen.field), f"{path}.{chosen.field}")
 
@@ -77,7 +78,8 @@ def _framework(name: str, spec: PredictorExtensionSpec, path: str) -> Iterator[P
     if name == "onnx" and spec.storage_uri is not None:
         _, dot, ending = posixpath.basename(spec.storage_uri).rpartition(".")
         if dot and ending != "onnx":
-            yield Problem(f"{path}.storageUri", f"must be a folder or end in .onnx, got {spec.storage_uri!r}")
+            fault = f"expected storageUri file extension: '.onnx', or a folder, got {spec.storage_uri!r}"
+            yield Problem(f"{path}.storageUri", fault)
     if spec.storage is not None and name in _WITH_STORAGE_RULES:
         yield from _storage(spec.storage, spec.storage_uri, path)
 
@@ -93,16 +95,16 @@ def _wants_gpu(spec: PredictorExtensionSpec) -> bool:
 
 def _gpu_image(version: str, wants_gpu: bool, path: str) -> Iterator[Problem]:
     if wants_gpu and _GPU_IMAGE not in version:
-        yield Problem(f"{path}.runtimeVersion", f"must be a GPU image (…-gpu) when GPUs are asked for, got {version!r}")
+        yield Problem(f"{path}.runtimeVersion", f"{version!r} is not GPU enabled but GPU resources are requested")
     if not wants_gpu and _GPU_IMAGE in version:
-        yield Problem(f"{path}.runtimeVersion", f"must not be a GPU image when no GPU is asked for, got {version!r}")
+        yield Problem(f"{path}.runtimeVersion", f"{version!r} is GPU enabled but GPU resources are not requested")
 
 
 def _storage(storage: ModelStorageSpec, uri: str | None, path: str) -> Iterator[Problem]:
     if uri is not None:
         if not uri.startswith(_SCHEMES):
-            yield Problem(f"{path}.storageUri", f"must start with {', '.join(_SCHEMES)} beside storage, got {uri!r}")
+            yield Problem(f"{path}.storageUri", f"must be one of: {', '.join(_SCHEMES)} beside storage, got {uri!r}")
         return
     kind = (storage.parameters or {}).get("type")
     if kind is not None and f"{kind}://" not in _SCHEMES:
-        yield Problem(f"{path}.storage.parameters.type", f"must be s3, hdfs or webhdfs, got {kind!r}")
+        yield Problem(f"{path}.storage.parameters.type", f"must be one of: s3, hdfs, webhdfs, got {kind!r}")

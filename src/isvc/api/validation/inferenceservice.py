@@ -151,7 +151,7 @@ def canaries(spec: InferenceServiceSpec, annotations: Mapping[str, str]) -> Iter
         )
     chosen = implementations(spec.predictor)
     if spec.predictor.model is None and not (chosen and chosen[0].storage_uri is not None):
-        yield Problem("spec.canary", "needs a predictor with a model: multi-model servers have no canaries")
+        yield Problem("spec.canary", "requires a stable predictor with a model: multi-model serving has no canaries")
     names = [canary.predictor.name for canary in spec.canary]
     for index, canary in enumerate(spec.canary):
         path = f"spec.canary[{index}]"
@@ -175,7 +175,7 @@ def _name(names: list[str], index: int, stable: PredictorSpec, path: str) -> Ite
 def _one(canary: CanarySpec, stable: PredictorSpec, path: str) -> Iterator[Problem]:
     predictor = canary.predictor
     if not 0 <= canary.traffic_percent <= 100:
-        yield Problem(f"{path}.trafficPercent", f"must be from 0 to 100, got {canary.traffic_percent}")
+        yield Problem(f"{path}.trafficPercent", f"must be between 0 and 100, got {canary.traffic_percent}")
     path = f"{path}.predictor"
     yield from component_problems(predictor, path)
     if predictor.worker_spec is not None:

@@ -33,7 +33,7 @@ def validate_namespace_cache(new: Object, node_groups: Iterable[str], old: Objec
         return GOOD
     known = set(node_groups)
     return Verdict.of(
-        Problem(f"spec.nodeGroups[{index}]", f"there is no LocalModelNodeGroup {group!r}")
+        Problem(f"spec.nodeGroups[{index}]", f"NodeGroup {group} not found: create a LocalModelNodeGroup of that name")
         for index, group in enumerate(cache.spec.node_groups)
         if group not in known
     )

@@ -71,23 +71,23 @@ def _keda_metric(metric: MetricsSpec, path: str) -> Iterator[Problem]:
             assert metric.resource is not None
             yield from _keda_resource(metric.resource.name, metric.resource.target, f"{path}.resource")
         case "External" if metric.external is None:
-            yield Problem(f"{path}.external", "is required when type is External")
+            yield Problem(f"{path}.external", "is not set for external metric source type")
         case "External":
             assert metric.external is not None
             yield from _keda_query(metric.external.metric.query, metric.external.target, f"{path}.external")
         case "PodMetric" if metric.podmetric is None:
-            yield Problem(f"{path}.podmetric", "is required when type is PodMetric")
+            yield Problem(f"{path}.podmetric", "is not set for pod metric source type")
         case "PodMetric":
             assert metric.podmetric is not None
             yield from _keda_query(metric.podmetric.metric.query, metric.podmetric.target, f"{path}.podmetric")
         case other:
-            yield Problem(f"{path}.type", f"must be Resource, External or PodMetric, got {other!r}")
+            yield Problem(f"{path}.type", f"unknown KEDA metric type {other!r}; choose Resource, External or PodMetric")
 
 
 def _keda_resource(name: str, target: MetricTarget, path: str) -> Iterator[Problem]:
     kinds = {"cpu": ("Utilization",), "memory": ("AverageValue", "Utilization")}.get(name)
     if kinds is None:
-        yield Problem(f"{path}.name", f"must be cpu or memory, got {name!r}")
+        yield Problem(f"{path}.name", f"resource type {name!r} is not supported; choose cpu or memory")
     elif target.type not in kinds:
         yield Problem(
             f"{path}.target.type", f"the {name} target value type should be {' or '.join(kinds)}, got {target.type!r}"
@@ -112,13 +112,13 @@ def _keda_query(query: str, target: MetricTarget, path: str) -> Iterator[Problem
 def _target(target: MetricTarget, path: str) -> Iterator[Problem]:
     match target.type:
         case "Utilization" if target.average_utilization is None:
-            yield Problem(f"{path}.averageUtilization", "is required when type is Utilization")
+            yield Problem(f"{path}.averageUtilization", "should be set when type is Utilization")
         case "Utilization" if not 1 <= (target.average_utilization or 0) <= 100:
             yield Problem(f"{path}.averageUtilization", _PERCENT.format(target.average_utilization))
         case "AverageValue" if target.average_value is None:
-            yield Problem(f"{path}.averageValue", "is required when type is AverageValue")
+            yield Problem(f"{path}.averageValue", "should be set when type is AverageValue")
         case "Value" if target.value is None:
-            yield Problem(f"{path}.value", "is required when type is Value")
+            yield Problem(f"{path}.value", "should be set when type is Value")
 
 
 def _is_less(quantity: int | float | str | None, than: str) -> bool:

@@ -41,11 +41,11 @@ def storage_uris(component: Component, chosen: Sequence[Implementation], path: s
 
 def _one(each: StorageUri, path: str) -> Iterator[Problem]:
     if not each.uri:
-        yield Problem(f"{path}.uri", "must not be empty")
+        yield Problem(f"{path}.uri", "storage URI cannot be empty")
     if each.mount_path == "/":
         yield Problem(f"{path}.mountPath", "storage path cannot be empty: it has to be below /, such as /mnt/models")
     elif not each.mount_path.startswith("/"):
-        yield Problem(f"{path}.mountPath", f"must be absolute, such as /mnt/models, got {each.mount_path!r}")
+        yield Problem(f"{path}.mountPath", f"storage path must be absolute (/mnt/models), got {each.mount_path!r}")
     elif ".." in each.mount_path:
         yield Problem(
             f"{path}.mountPath", f"storage path cannot contain '..' for security reasons, got {each.mount_path!r}"

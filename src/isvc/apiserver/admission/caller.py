@@ -18,6 +18,7 @@ import orjson
 
 from isvc.apiserver.reader import Reader
 from isvc.kube.objects import Object
+from isvc.wire.failures import message_of
 from isvc.wire.http1.client_connection import AnswerTooLarge
 from isvc.wire.http1.message import encode_request, header_lines
 from isvc.wire.http1.pool import Pools
@@ -144,4 +145,4 @@ def _reason(error: OSError | ValueError, address: _Address) -> str:
             return f"tls: {error.reason or error}"
         case OSError(errno=int(number)):
             return f"dial tcp {address.host}:{address.port}: connect: {os.strerror(number).lower()}"
-    return str(error) or type(error).__name__
+    return message_of(error)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from isvc.apiserver.admission.plugins.amounts import Amounts, amounts, pod_amounts
 from isvc.kube.objects import Object, annotations_of, containers_of, dig
+from isvc.kube.pods import is_terminal
 from isvc.kube.quantity import Quantity
 
 UNCOUNTED = ("events", "events.events.k8s.io")
@@ -25,7 +26,7 @@ def usage(collection: str, obj: Object) -> Amounts:
     used: Amounts = {f"count/{collection}": _ONE}
     match collection:
         case "pods":
-            if dig(obj, "status", "phase") not in ("Succeeded", "Failed"):
+            if not is_terminal(obj):
                 requests, limits = pod_amounts(obj["spec"], "requests"), pod_amounts(obj["spec"], "limits")
                 used |= _container_usage(requests, limits)
         case "services":

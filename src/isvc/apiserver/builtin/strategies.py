@@ -13,6 +13,7 @@ from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import User
 from isvc.apiserver.resources.strategy import FieldError, Release
 from isvc.kube.objects import Object, dig, labels_of
+from isvc.kube.pods import is_terminal
 
 _GRACE_SECONDS = 30
 
@@ -23,7 +24,7 @@ class Pods(BuiltIn):
     graceful = True
 
     def grace_seconds(self, obj: Object, asked: int | None) -> int:
-        if not dig(obj, "spec", "nodeName") or dig(obj, "status", "phase") in ("Succeeded", "Failed"):
+        if not dig(obj, "spec", "nodeName") or is_terminal(obj):
             return 0
         default: int = dig(obj, "spec", "terminationGracePeriodSeconds") or _GRACE_SECONDS
         return default if asked is None else max(asked, 0)

@@ -10,6 +10,7 @@ from isvc.apiserver.http.media import clauses, not_acceptable
 from isvc.apiserver.resources.description import READ_WRITE, Description, Subresource
 from isvc.apiserver.resources.registry import Registry
 from isvc.kube.objects import Object
+from isvc.kube.schemas import RELEASE
 
 VERSION: Object = {
     "major": "1",
@@ -18,7 +19,7 @@ VERSION: Object = {
     "emulationMinor": "35",
     "minCompatibilityMajor": "1",
     "minCompatibilityMinor": "34",
-    "gitVersion": "v1.35.4",
+    "gitVersion": RELEASE,
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

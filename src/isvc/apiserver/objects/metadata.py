@@ -14,6 +14,7 @@ from isvc.apiserver.objects import names
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.objects import Object
 from isvc.kube.selectors import is_label_key, is_label_value
+from isvc.kube.timestamps import timestamp
 
 MAX_ANNOTATIONS = 256 << 10
 # Kubernetes leaves out vowels and look-alikes, so that no generated name spells a word.
@@ -32,11 +33,6 @@ NAME_RULES: dict[str, Callable[[str], list[str]]] = {
 
 def now() -> str:
     return timestamp(datetime.now(UTC))
-
-
-def timestamp(moment: datetime) -> str:
-    """Writes a time of UTC as Kubernetes does: `2026-11-15T12:00:00Z`."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uid() -> str:

@@ -22,9 +22,9 @@ from isvc.apiserver.openapi.schemas import (
 from isvc.apiserver.openapi.sharing import share
 from isvc.apiserver.resources.description import Description
 from isvc.kube.objects import GVK, Object
-from isvc.kube.schemas import definition_name, raw_definitions
+from isvc.kube.schemas import RELEASE, definition_name, raw_definitions
 
-_INFO = {"title": "Kubernetes", "version": "v1.35.4"}
+_INFO = {"title": "Kubernetes", "version": RELEASE}
 
 
 def v3_index(descriptions: Sequence[Description]) -> Object:

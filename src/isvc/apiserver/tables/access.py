@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from isvc.apiserver.tables.columns import AGE, CREATED_AT, NAME, NONE, Column, at, count, duration, wide
-from isvc.kube.conditions import condition_of
+from isvc.kube.conditions import condition_of, conditions_of
 from isvc.kube.objects import Object, dig
 
 
@@ -29,7 +29,7 @@ def _requested_duration(request: Object) -> str:
 
 
 def _certificate_state(request: Object) -> str:
-    types = {each.get("type") for each in dig(request, "status", "conditions") or ()}
+    types = {each["type"] for each in conditions_of(request)}
     state = next((each for each in ("Denied", "Approved") if each in types), "Pending")
     state += ",Failed" if "Failed" in types else ""
     return f"{state},Issued" if dig(request, "status", "certificate") else state

@@ -22,8 +22,7 @@ from isvc.kube.objects import Object, dig, is_being_deleted, labels_of
 
 
 def _node_status(node: Object) -> str:
-    conditions = {each["type"]: each["status"] for each in dig(node, "status", "conditions") or ()}
-    ready = {"True": "Ready", "False": "NotReady"}.get(conditions.get("Ready", ""), "Unknown")
+    ready = {"True": "Ready", "False": "NotReady"}.get(condition_of(node, "Ready").get("status", ""), "Unknown")
     return f"{ready},SchedulingDisabled" if dig(node, "spec", "unschedulable") else ready
 
 

@@ -87,8 +87,7 @@ def _gates(pod: Object) -> str:
     gates = dig(pod, "spec", "readinessGates") or ()
     if not gates:
         return NONE
-    true = {each["type"] for each in dig(pod, "status", "conditions") or () if each["status"] == "True"}
-    return f"{sum(gate['conditionType'] in true for gate in gates)}/{len(gates)}"
+    return f"{sum(is_condition_true(pod, gate['conditionType']) for gate in gates)}/{len(gates)}"
 
 
 COLUMNS = [

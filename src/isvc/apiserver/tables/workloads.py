@@ -19,9 +19,10 @@ from isvc.apiserver.tables.columns import (
     since,
     wide,
 )
-from isvc.kube.durations import between
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Object, dig, is_being_deleted
 from isvc.kube.owners import controller_of
+from isvc.kube.timestamps import seconds_between
 
 
 def _of(first: tuple[str, ...], second: tuple[str, ...]) -> Any:
@@ -44,9 +45,8 @@ SELECTOR = wide("Selector", lambda obj: selector(dig(obj, "spec", "selector")))
 
 
 def _job_status(job: Object) -> str:
-    types = {each["type"]: each["status"] for each in dig(job, "status", "conditions") or ()}
     for kind in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
-        if types.get(kind) == "True":
+        if is_condition_true(job, kind):
             return kind
     return "Terminating" if is_being_deleted(job) else "Running"
 
@@ -57,7 +57,7 @@ def _job_duration(job: Object) -> str:
         return ""
     if not end:
         return since(start)
-    return duration(between(start, end))
+    return duration(seconds_between(start, end))
 
 
 def _hpa_target(metric: Object, current: Object | None) -> str:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import read
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.container_ports import port_of_pod
 from isvc.kube.errors import BadRequest, ServiceUnavailable
 from isvc.kube.objects import Object, dig, labels_of, name_of
+from isvc.kube.pods import port_of_pod
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL
 
 _DEFAULT_PORT = 80

@@ -12,7 +12,6 @@ from typing import Any
 from isvc.apiserver import refusals
 from isvc.apiserver.field_errors import invalid, not_supported
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.objects.metadata import timestamp
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
@@ -21,6 +20,7 @@ from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_s
 from isvc.apiserver.verbs.update import ATTEMPTS, is_finished
 from isvc.kube.errors import BadRequest, NotFound
 from isvc.kube.objects import GVK, Object, deep_copy, is_being_deleted
+from isvc.kube.timestamps import timestamp
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

@@ -19,6 +19,7 @@ from isvc.apiserver.http.response import Response, Stream, Writer
 from isvc.apiserver.store.store import Store
 from isvc.kube.errors import ApiError, BadRequest, InternalError, NotFound, ServiceUnavailable
 from isvc.kube.objects import Object, dig
+from isvc.wire.failures import message_of
 from isvc.wire.http1.message import encode_request, header_lines
 from isvc.wire.http1.pool import Pool, Pools
 
@@ -155,7 +156,7 @@ async def switch(streams: Streams, request: bytes) -> dict[str, str]:
 
 
 def _no_answer(error: Exception) -> InternalError:
-    return InternalError(f"Internal error occurred: the node did not answer: {str(error) or type(error).__name__}")
+    return InternalError(f"Internal error occurred: the node did not answer: {message_of(error)}")
 
 
 def _refusal(status: int, body: bytes) -> ApiError:

@@ -8,13 +8,14 @@ from isvc.apiserver import refusals
 from isvc.apiserver.access.tokens import ISSUER
 from isvc.apiserver.field_errors import invalid
 from isvc.apiserver.http.response import Response
-from isvc.apiserver.objects.metadata import now, timestamp
+from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import body, read
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK, Object, dig
 from isvc.kube.resource import NODES, PODS, SECRETS
+from isvc.kube.timestamps import timestamp
 
 REQUEST = GVK("authentication.k8s.io", "v1", "TokenRequest")
 _DEFAULT_SECONDS, _LEAST, _MOST = 3600, 600, 1 << 32

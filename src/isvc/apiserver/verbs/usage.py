@@ -20,6 +20,7 @@ from isvc.kube.errors import BadRequest, InternalError, NotFound
 from isvc.kube.objects import Object, dig
 from isvc.kube.quantity import Notation, Quantity
 from isvc.kube.resource import NODES, POD_METRICS, PODS
+from isvc.wire.turns import room_in_turn
 
 
 class _Placement(msgspec.Struct, rename="camel"):
@@ -64,17 +65,26 @@ def _measured_collection(call: Call) -> str:
 async def _metrics(api: Api, call: Call, entries: Sequence[Entry]) -> list[Object]:
     """Returns those of the objects that have been measured."""
     if call.description.resource == POD_METRICS:
-        pods = [_decode_pod(entry.raw) for entry in entries]
-        summaries = await _summaries(api, {pod.spec.node_name for pod in pods if pod.spec.node_name})
-        measured = {dig(each, "podRef", "uid"): each for summary in summaries.values() for each in summary["pods"]}
-        found = [(entry, measured.get(pod.metadata.uid)) for entry, pod in zip(entries, pods, strict=True)]
-        return [_pod_metrics(entry, figures) for entry, figures in found if figures and figures["containers"]]
+        return await _metrics_of_pods(api, entries)
     summaries = await _summaries(api, {entry.name for entry in entries})
     return [
         {**_head("NodeMetrics", entry, summary["node"]), "usage": _usage(summary["node"])}
         for entry in entries
         if (summary := summaries.get(entry.name)) and "cpu" in summary["node"]
     ]
+
+
+async def _metrics_of_pods(api: Api, entries: Sequence[Entry]) -> list[Object]:
+    pods = [_decode_pod(entry.raw) for entry in entries]
+    summaries = await _summaries(api, {pod.spec.node_name for pod in pods if pod.spec.node_name})
+    measured = {dig(each, "podRef", "uid"): each for summary in summaries.values() for each in summary["pods"]}
+    found = []
+    for entry, pod in zip(entries, pods, strict=True):
+        await room_in_turn()  # there may be thousands
+        figures = measured.get(pod.metadata.uid)
+        if figures and figures["containers"]:
+            found.append(_pod_metrics(entry, figures))
+    return found
 
 
 async def _summaries(api: Api, nodes: set[str]) -> Mapping[str, Object]:

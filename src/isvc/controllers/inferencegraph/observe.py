@@ -20,7 +20,7 @@ from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.engine import kind as engine
 from isvc.engine.needs import Answers, Stored
-from isvc.kube.objects import Object, annotations_of, namespace_of
+from isvc.kube.objects import Object, annotations_of, dig, namespace_of
 from isvc.serving import hosts
 from isvc.serving.config import Config
 from isvc.serving.config.current import Configuration
@@ -48,8 +48,7 @@ class Observed(engine.Observed):
         recorded = str(self.status.get("deploymentMode") or "")
         return mode_of(annotations_of(self.raw), recorded, self.config.deploy.default_mode)
 
-    @property
-    def zero_initial_scale(self) -> bool:
+    def allows_zero_initial_scale(self) -> bool:
         return allows_zero_initial_scale(self.answers, self.knative_namespace)
 
     def llm_service(self, name: str) -> Object | None:
@@ -73,7 +72,8 @@ class Observer:
         self._configuration = Configuration(reader, environment.system_namespace)
 
     def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
-        reader, namespace, config = self._reader, namespace_of(raw), self._configuration.required()
+        config = self._configuration.required(is_new=not dig(raw, "status", "deploymentMode"))
+        reader, namespace = self._reader, namespace_of(raw)
         raw, graph = read(InferenceGraph, raw)
         found = {name: reader.get(INFERENCE_SERVICES, name, namespace) for name in service_names(graph.spec)}
         services = {

@@ -115,7 +115,7 @@ def _standard(observed: Observed, resolved: Resolved, policies: Mapping[str, Ste
 
 def _knative(observed: Observed, resolved: Resolved, policies: Mapping[str, StepPolicy]) -> Child:
     graph, spec = observed.raw, observed.spec
-    given = knative.checked_initial_scale(_annotations(graph), zero_allowed=observed.zero_initial_scale)
+    given = knative.checked_initial_scale(_annotations(graph), observed.allows_zero_initial_scale)
     labels = without(labels_of(graph), (knative.VISIBILITY_LABEL,))
     revision = Revision(
         pod=pod_spec(resolved, policies, observed.config.router),

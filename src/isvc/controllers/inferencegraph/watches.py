@@ -18,7 +18,7 @@ from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
 from isvc.serving.thirdparty import KNATIVE_SERVICES, SCALED_OBJECTS
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, Mapper, OwnerOf, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 BY_SERVICE = "graphs by service"
@@ -28,7 +28,7 @@ WORKERS = 4
 def controller(context: Context, environment: Environment) -> Controller:
     cache = context.cache
     reconciler = Reconciler(make_kind(cache, environment), context)
-    owner = owner_of(INFERENCE_GRAPHS)
+    owner = OwnerOf(INFERENCE_GRAPHS)
 
     def graphs_of(before: Object | None, after: Object | None) -> Iterable[Key]:
         """Returns the graphs of a service with a new spec or address, all that concerns a graph; few have any."""

@@ -20,7 +20,7 @@ from isvc.api.storagecontainer import ClusterStorageContainer
 from isvc.controllers.inferenceservice.builders import CHILDREN, INGRESS_KINDS
 from isvc.controllers.inferenceservice.observed import Observed
 from isvc.engine.needs import Answers, ServerVersion
-from isvc.kube.objects import Key, Object, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS, ENDPOINT_SLICES, PODS, Resource
 from isvc.serving.config.current import Configuration
 from isvc.serving.environment import Environment
@@ -49,7 +49,8 @@ class Observer:
         self._storage_containers = _Parsed(reader, CLUSTER_STORAGE_CONTAINERS, _storage_container)
 
     def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
-        reader, key, config = self._reader, Key.of(raw), self._configuration.required()
+        config = self._configuration.required(is_new=not dig(raw, "status", "deploymentMode"))
+        reader, key = self._reader, Key.of(raw)
         raw, service = read(InferenceService, default_stored(raw))
         served = frozenset(resource for resource in _OPTIONAL_CHILDREN if reader.serves(resource))
         reported = (DEPLOYMENTS, KNATIVE_SERVICES, SCALED_OBJECTS, *INGRESS_KINDS)

@@ -54,8 +54,7 @@ class Observed(engine.Observed):
     def lookup(self) -> Lookup:
         return Lookup(self.namespace, self.answers)
 
-    @property
-    def zero_initial_scale(self) -> bool:
+    def allows_zero_initial_scale(self) -> bool:
         return allows_zero_initial_scale(self.answers, self.environment.knative_namespace)
 
     @property

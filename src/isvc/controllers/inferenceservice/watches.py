@@ -47,7 +47,7 @@ from isvc.serving.workload import scalers
 from isvc.serving.workload.http_metric import GRANTS
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import ChangeMapper, Controller, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import ChangeMapper, Controller, OwnerOf, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 WORKERS: Final = 512  # most of them wait for the API server
@@ -82,7 +82,7 @@ def reads(environment: Environment) -> tuple[Read, ...]:
 
 
 def _watches(reader: Reader, affected: Affected, dependents: Dependents) -> Sequence[Watch]:
-    owner = owner_of(INFERENCE_SERVICES)
+    owner = OwnerOf(INFERENCE_SERVICES)
     shared = (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS)
 
     def dependents_on(resource: Resource) -> ChangeMapper:

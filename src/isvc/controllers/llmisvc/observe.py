@@ -74,7 +74,8 @@ class Observer:
         self._checked: WeakSet[Merged] = WeakSet()
 
     def observe(self, raw: Object, answers: Answers, now: str) -> Observed:
-        reader, environment, config = self._reader, self._environment, self._configuration.required()
+        config = self._configuration.required(is_new=not raw.get("status"))
+        reader, environment = self._reader, self._environment
         combination, merged = self._combine(raw, config, answers)
         settings, sources = Settings.of(config, self._system_namespace), self._sources(answers)
         observed = partial(

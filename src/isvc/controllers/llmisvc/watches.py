@@ -57,7 +57,7 @@ from isvc.serving.thirdparty import (
 from isvc.serving.workload import scalers
 from isvc.toolkit.cache import Memory
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Mapper, Watch, changed, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, Mapper, OwnerOf, Watch, changed, spec_changed
 from isvc.toolkit.reads import Read
 
 WORKERS: Final = 64  # most of them wait for the API server
@@ -108,7 +108,7 @@ def _service_names_of_pod(pod: Object) -> Iterable[str]:
 
 
 def _watches(cache: Memory, all_dependents: Dependents, system_namespace: str) -> Sequence[Watch]:
-    owner, delay = owner_of(LLM_INFERENCE_SERVICES), pending.delay_by_children(cache)
+    owner, delay = OwnerOf(LLM_INFERENCE_SERVICES), pending.delay_by_children(cache)
 
     def dependents(resource: Resource) -> Mapper:
         return lambda obj: all_dependents.of(resource, Key.of(obj))

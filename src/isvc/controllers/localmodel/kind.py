@@ -34,7 +34,7 @@ def make_cache_kind(
 
     def finalize(raw: Object, answers: Answers, now: str) -> Plan | Folded:
         """Waits until no list has the model; what the cache owns is left to the garbage collector."""
-        if observer.entered(raw):
+        if observer.nodes_with_model(raw):
             return Folded(raw.get("status") or {})
         found = unowned_objects(observer.volumes(raw), observer.claims(raw))
         return Plan((Part("volumes", Retire("the cache goes"), found=found),))

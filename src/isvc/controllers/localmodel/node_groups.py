@@ -9,8 +9,10 @@ from isvc.api.codec import DecodeError
 from isvc.api.completion import read_other
 from isvc.api.localmodel import LocalModelNodeGroup, LocalModelNodeGroupSpec
 from isvc.api.resources import LOCAL_MODEL_NODE_GROUPS
+from isvc.kube.conditions import condition_of
 from isvc.kube.node_selectors import is_node_ready, selects
 from isvc.kube.objects import Object, dig, labels_of, name_of
+from isvc.kube.readiness import READY
 from isvc.kube.resource import NODES
 from isvc.toolkit.cache import Reader
 
@@ -55,14 +57,10 @@ def _read_group(raw: Object, nodes: list[Object]) -> Group | DecodeError:
 
 def reduce_node(node: Object) -> Object:
     """Returns what membership depends on: a kubelet reports much more of its node, and often."""
-    ready = [
-        {"type": each.get("type"), "status": each.get("status")}
-        for each in dig(node, "status", "conditions") or ()
-        if each.get("type") == "Ready"
-    ]
+    ready = {"type": READY, "status": condition_of(node, READY).get("status")}
     metadata = node["metadata"]
     kept = {key: metadata[key] for key in ("name", "uid", "resourceVersion", "labels") if key in metadata}
-    return {"metadata": kept, "status": {"conditions": ready}}
+    return {"metadata": kept, "status": {"conditions": [ready]}}
 
 
 def membership(node: Object) -> tuple[object, ...]:

@@ -86,7 +86,7 @@ class Observer:
             config=config,
             groups={name: self._node_groups.get(name) for name in cache.spec.node_groups},
             lists=frozenset(found.name for found in reader.all_keys(LOCAL_MODEL_NODES)),
-            entered=self.entered(raw),
+            entered=self.nodes_with_model(raw),
             states={
                 found.name: state
                 for state in MODEL_STATES
@@ -100,7 +100,7 @@ class Observer:
             now=now,
         )
 
-    def entered(self, raw: Object) -> frozenset[str]:
+    def nodes_with_model(self, raw: Object) -> frozenset[str]:
         """Returns the nodes whose list has the model of a cache."""
         return frozenset(found.name for found in self._reader.keys(LOCAL_MODEL_NODES, BY_MODEL, str(Key.of(raw))))
 

@@ -12,8 +12,8 @@ from isvc.engine.events import WARNING, Event
 from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Plan
-from isvc.kube import durations
 from isvc.kube.objects import Object, name_of, namespace_of
+from isvc.kube.timestamps import seconds_between
 
 NAMESPACES_APPEAR: Final = 20.0  # seconds in which a refusal is no news: a cache often comes with its namespaces
 
@@ -54,7 +54,7 @@ def _references(services: Iterable[Object]) -> list[Object]:
 def _age(observed: Observed) -> float:
     """Returns the seconds since the cache was created."""
     created = observed.raw["metadata"].get("creationTimestamp") or observed.now
-    return durations.between(created, observed.now)
+    return seconds_between(created, observed.now)
 
 
 def _warnings(observed: Observed, planned: Plan, outcome: Outcome) -> Iterator[Event]:

@@ -34,7 +34,7 @@ from isvc.kube.resource import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PER
 from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, changed, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, OwnerOf, Watch, changed, spec_changed
 from isvc.toolkit.reads import Read
 
 WORKERS = 4
@@ -68,7 +68,7 @@ def make_cache_controller(name: str, kind: Kind[Any, Any], context: Context, env
     def caches_named_by(volume: Object) -> Iterable[Key]:
         return cache.keys(LOCAL_MODEL_NAMESPACE_CACHES, BY_VOLUME, volume["metadata"]["name"])
 
-    whose = owner_of(resource)
+    whose = OwnerOf(resource)
     watches = (
         Watch(resource, optional=True),
         Watch(LOCAL_MODEL_NODES, on_change=caches_of, delay=COALESCE, optional=True),

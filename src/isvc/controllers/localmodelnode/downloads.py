@@ -8,9 +8,10 @@ from typing import Final
 
 from isvc.controllers.localmodelnode.disk import MODELS, incoming_path
 from isvc.kube.conditions import condition_of, is_condition_true
-from isvc.kube.durations import between
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of
 from isvc.kube.owners import controller_of
+from isvc.kube.pods import is_terminal
+from isvc.kube.timestamps import seconds_between
 
 ATTEMPT: Final = "isvc.dev/attempt"
 VOLUME: Final = "kserve-pvc-source"
@@ -56,10 +57,10 @@ class Download:
     def seconds(self, now: str) -> float | None:
         """Returns how long it has taken, or how long it took."""
         begin = dig(self.job, "status", "startTime")
-        return max(between(begin, self._ended_at or now), 0.0) if begin else None
+        return max(seconds_between(begin, self._ended_at or now), 0.0) if begin else None
 
     def seconds_since_end(self, now: str) -> float:
-        return max(between(self._ended_at, now), 0.0) if self._ended_at else 0.0
+        return max(seconds_between(self._ended_at, now), 0.0) if self._ended_at else 0.0
 
     @property
     def error(self) -> str:
@@ -93,7 +94,7 @@ def downloads_of(jobs: Iterable[Object], pods: Sequence[Object]) -> tuple[Downlo
 
 def keys_in_use(pods: Iterable[Object]) -> frozenset[str]:
     """Returns the models into whose downloads a pod may still write, whatever became of its Job."""
-    alive = (pod for pod in pods if dig(pod, "status", "phase") not in ("Succeeded", "Failed"))
+    alive = (pod for pod in pods if not is_terminal(pod))
     targets = (_target(pod.get("spec") or {}) for pod in alive)
     return frozenset(target[0] for target in targets if target is not None)
 

@@ -19,13 +19,13 @@ from isvc.controllers.localmodelnode.kind import make_kind
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, is_being_deleted, namespace_of, uid_of
 from isvc.kube.resource import CONFIG_MAPS, JOBS, PODS
+from isvc.kube.timestamps import timestamp
 from isvc.serving.config.configmap import CONFIG_MAP
 from isvc.serving.config.current import settings_changed
 from isvc.serving.environment import Environment
 from isvc.toolkit.cache import OWNER
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def controller(context: Context, environment: Environment) -> Controller:
 
     watches = (
         Watch(LOCAL_MODEL_NODES),
-        Watch(JOBS, to=owner_of(LOCAL_MODEL_NODES)),
+        Watch(JOBS, to=OwnerOf(LOCAL_MODEL_NODES)),
         Watch(PODS, to=this_node, when=of_a_job),
         Watch(LOCAL_MODEL_NODE_GROUPS, to=this_node, when=spec_changed),
         Watch(CLUSTER_STORAGE_CONTAINERS, to=this_node, when=spec_changed),

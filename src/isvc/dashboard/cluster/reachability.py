@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from isvc.kube.errors import ApiError
+from isvc.kube.timestamps import timestamp
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ClusterError
 
 ASK_EVERY: Final = 1.0  # seconds

@@ -21,7 +21,7 @@ from isvc.insight.operations.logs import Stream, lines, started_streams
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, namespace_of
 from isvc.kube.resource import PODS, Resource
-from isvc.toolkit.clock import timestamp
+from isvc.kube.timestamps import timestamp
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.tasks import cancel
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-from isvc.kube.conditions import FALSE, condition_of, is_condition_true
+from isvc.kube.conditions import FALSE, condition_of, conditions_of, is_condition_true
 from isvc.kube.objects import Object, dig
 from isvc.serving import http_routes
 
@@ -78,8 +78,9 @@ def _of_autoscaler(autoscaler: Object) -> Health:
 
 
 def _of_conditions(obj: Object) -> Health:
-    sources = (obj.get("status") or {}, *(dig(obj, "status", "parents") or ()))
-    conditions = [each for source in sources for each in source.get("conditions") or () if not each.get("severity")]
+    sources = (obj.get("status"), *(dig(obj, "status", "parents") or ()))
+    found = (each for source in sources for each in conditions_of({"status": source}))
+    conditions = [each for each in found if not each.get("severity")]
     if not conditions:
         return Health.PRESENT
     if any(each.get("status") == FALSE for each in conditions):

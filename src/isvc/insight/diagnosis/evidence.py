@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.finding import Finding
+from isvc.kube.conditions import conditions_of
 from isvc.kube.objects import Key, Object, creation_time_of, dig, name_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.readiness import is_ready
@@ -114,14 +115,14 @@ def state_of(obj: Object) -> str:
         case "Deployment":
             wanted = dig(obj, "spec", "replicas")
             counted = f"{status.get('availableReplicas', 0)} of {1 if wanted is None else wanted} replicas available"
-            worst = next((c for c in status.get("conditions") or () if _is_bad(c)), None)
+            worst = next((c for c in conditions_of(obj) if _is_bad(c)), None)
             return counted + (f" ({worst.get('reason')})" if worst else "")
         case "ReplicaSet":
             return f"{status.get('readyReplicas', 0)} of {dig(obj, 'spec', 'replicas') or 0} ready"
         case "Pod":
             return f"{status.get('phase') or 'not seen by a node yet'}"
         case _:
-            failing = next((c for c in status.get("conditions") or () if c.get("status") == "False"), None)
+            failing = next((c for c in conditions_of(obj) if c.get("status") == "False"), None)
             return f"{failing.get('type')} is False ({failing.get('reason')})" if failing else ""
 
 

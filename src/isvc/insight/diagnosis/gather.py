@@ -23,9 +23,10 @@ from isvc.kube.masking import plain_text
 from isvc.kube.objects import Key, Object, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import EVENTS, PODS
+from isvc.kube.timestamps import timestamp
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import SystemClock, timestamp
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
 
 LOG_LINES: Final = 8

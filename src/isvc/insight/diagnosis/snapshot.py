@@ -157,7 +157,8 @@ def reads(namespaces: Sequence[str] | None = None) -> tuple[Read, ...]:
 def of_service(cache: Cache, service: Object) -> Snapshot:
     """Reads what one service depends on from a cache: no request, however much else is in its namespace."""
     namespace = namespace_of(service)
-    configurations = [each for each in cache.list(CONFIG_MAPS) if name_of(each) == CONFIG_MAP]
+    places = [key.namespace for key in cache.all_keys(CONFIG_MAPS) if key.name == CONFIG_MAP]
+    configurations = [each for place in places if (each := cache.get(CONFIG_MAPS, CONFIG_MAP, place))]
     objects: dict[Resource, list[Object]] = {CONFIG_MAPS: configurations}
     system = next(map(namespace_of, objects[CONFIG_MAPS]), SYSTEM_NAMESPACE)
     owned = _owned_objects(cache, service)

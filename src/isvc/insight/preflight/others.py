@@ -10,9 +10,9 @@ from isvc.api.resources import GROUP
 from isvc.insight.preflight.finding import Finding, error, ok, warning
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import SERVICE_NAME_LABEL
+from isvc.kube.timestamps import parse_timestamp
 from isvc.programs.cluster_manifests import PROGRAMS
 from isvc.serving.config import Config
-from isvc.toolkit.clock import parse_timestamp
 
 #: Labels of the Deployments that KServe, or an earlier isvc, runs as.
 _MANAGERS: Final = (

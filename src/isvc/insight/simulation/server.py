@@ -36,10 +36,11 @@ from isvc.kube.objects import (
 from isvc.kube.patch import merge_patch
 from isvc.kube.resource import Resource
 from isvc.kube.selectors import LabelSelector
+from isvc.kube.timestamps import timestamp
 from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.client.transport import Call, Transport
-from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.clock import Clock
 from isvc.webhooks.live_reads import Getter
 
 Changed = Callable[[Resource, Object | None, Object | None], None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from isvc.kube.builtin import types
@@ -18,6 +18,7 @@ from isvc.kube.builtin.types import Field, Message
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK, Object
 from isvc.kube.quantity import Quantity, QuantityError
+from isvc.kube.timestamps import timestamp
 
 _UTC_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RANGES = {"int32": 2**31, "int64": 2**63}
@@ -205,7 +206,7 @@ def _time(value: str) -> str:
         raise WrongType(
             f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"'
         ) from None
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(moment)
 
 
 def _quantity(value: Any) -> str:

@@ -13,6 +13,7 @@ from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.quantity import Notation, Quantity
 from isvc.kube.resource import POD_METRICS
+from isvc.kube.timestamps import parse_timestamp
 from isvc.local.autoscaling.replicas import (
     AverageUtilization,
     AverageValue,
@@ -26,7 +27,7 @@ from isvc.local.autoscaling.replicas import (
 )
 from isvc.local.controllers.pods import is_ready
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, parse_timestamp
+from isvc.toolkit.clock import Clock
 
 ExternalMetrics = Callable[[str, str, Mapping[str, str]], Awaitable[float]]
 """The value of a metric by namespace, name and labels. Raises CannotCompute."""

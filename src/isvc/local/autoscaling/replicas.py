@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, Protocol
 
 from isvc.kube.objects import Object, dig, is_being_deleted, name_of
 from isvc.kube.quantity import Quantity
+from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.pods import ready_condition
-from isvc.toolkit.clock import parse_timestamp
 
 TOLERANCE: Final = 0.1
 CPU_INITIALIZATION: Final = timedelta(minutes=5)

@@ -19,7 +19,7 @@ from isvc.local.controllers.pods import is_active
 from isvc.local.controllers.selection import orphans
 from isvc.toolkit.cache import OWNER, Reader
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Watch, owner_of
+from isvc.toolkit.controller import OwnerOf, Watch
 
 
 async def claim(context: Context, resource: Resource, owner: Object) -> None:
@@ -57,7 +57,7 @@ def watch_adopted(reader: Reader, resource: Resource, owners: Resource) -> list[
                 if LabelSelector.from_spec(dig(owner, "spec", "selector") or {}).matches(labels_of(orphan)):
                     yield Key.of(owner)
 
-    return [Watch(resource, to=owner_of(owners)), Watch(resource, to=possible_owners, when=is_orphan_now)]
+    return [Watch(resource, to=OwnerOf(owners)), Watch(resource, to=possible_owners, when=is_orphan_now)]
 
 
 def is_orphan_now(before: Object | None, after: Object | None) -> bool:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.pods import is_terminal
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
-from isvc.local.controllers.pods import is_terminal
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch
 

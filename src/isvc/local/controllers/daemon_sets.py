@@ -15,7 +15,7 @@ from isvc.local.controllers.revisions import HASH, current_revision, forget_revi
 from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, changed, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch, changed
 from isvc.toolkit.reads import Read
 
 
@@ -23,7 +23,7 @@ def controller(context: Context) -> Controller:
     watches = [
         Watch(DAEMON_SETS),
         *watch_adopted(context.cache, PODS, DAEMON_SETS),
-        Watch(CONTROLLER_REVISIONS, to=owner_of(DAEMON_SETS)),
+        Watch(CONTROLLER_REVISIONS, to=OwnerOf(DAEMON_SETS)),
         Watch(NODES, to=lambda node: map(Key.of, context.cache.list(DAEMON_SETS)), when=changed(labels_of)),
     ]
     reads = [Read(PODS, indexers=ORPHANS)]

@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from isvc.kube.container_ports import port_of_pod
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
+from isvc.kube.pods import is_terminal, port_of_pod
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
-from isvc.local.controllers.pods import is_ready, is_terminal
+from isvc.local.controllers.pods import is_ready
 from isvc.local.controllers.selection import LABELS, SELECTOR, services_selecting, with_labels
 from isvc.local.node.pods.ports import local_ports
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, changed, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Watch, changed
 from isvc.toolkit.reads import Read
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
@@ -31,7 +31,7 @@ def controller(context: Context) -> Controller:
     watches = [
         Watch(SERVICES),
         Watch(PODS, to=services_of, when=changed(_face)),
-        Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)),
+        Watch(ENDPOINT_SLICES, to=OwnerOf(SERVICES)),
     ]
     reads = [Read(SERVICES, indexers=SELECTOR), Read(PODS, indexers=LABELS)]
     return Controller("endpointslice", EndpointSlices(context).reconcile, watches, workers=4, reads=reads)

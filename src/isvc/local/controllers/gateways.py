@@ -5,7 +5,6 @@ A route is reported when the gateway serves it: Envoy has acknowledged it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
@@ -20,10 +19,10 @@ from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, REFE
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, spec_changed
 from isvc.toolkit.reads import Read
+from isvc.wire.turns import room_in_turn
 
 BACKEND_OF_ROUTE = "backend"
 _COUNTING: Final = 10.0  # seconds: routes of a Gateway are counted once for all that come within
-_AT_A_TIME: Final = 50
 _WORKERS: Final = 32  # most of them wait for the gateway
 
 
@@ -63,11 +62,10 @@ def _gateways(context: Context, port: int) -> Controller:
     async def count(gateway: Object, ours: Gateways) -> list[str]:
         """There may be thousands of routes: whatever else is due comes in between."""
         attached: list[str] = []
-        for number, key in enumerate(cache.keys(HTTP_ROUTES, PARENT_OF_ROUTE, str(Key.of(gateway)))):
+        for key in cache.keys(HTTP_ROUTES, PARENT_OF_ROUTE, str(Key.of(gateway))):
+            await room_in_turn()
             if route := cache.get(HTTP_ROUTES, key.name, key.namespace):
                 attached += listeners_of(gateway, ours, route)
-            if number % _AT_A_TIME == _AT_A_TIME - 1:
-                await asyncio.sleep(0)
         return attached
 
     watches = [

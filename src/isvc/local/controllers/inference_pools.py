@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from isvc.kube.objects import Key, Object, labels_of, namespace_of
 from isvc.kube.resource import PODS, SERVICES, Resource
 from isvc.local.controllers.gateways import BACKEND_OF_ROUTE, backends_of_route, came_or_went
-from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_of, selected
+from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_of, pods_of
 from isvc.local.gateway.gateway_api.pool_status import pool_status
 from isvc.local.gateway.watching import observed_gateways
 from isvc.serving.llm.labels import ROLE
@@ -28,7 +28,7 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
         if pool is None:
             return
         routes = cache.by_index(HTTP_ROUTES, BACKEND_OF_ROUTE, str(key))
-        roles = {labels_of(pod).get(ROLE) for pod in selected(cache.list(PODS, key.namespace), pool)}
+        roles = {labels_of(pod).get(ROLE) for pod in pods_of(cache.list(PODS, key.namespace), pool)}
         now = context.timestamp()
         ours = observed_gateways(cache, port)
         picker = picker_of(pool, cache)
@@ -42,7 +42,7 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
     def of_pod(pod: Object) -> Iterable[Key]:
         if labels_of(pod).get(ROLE) != "prefill":
             return ()
-        return (Key.of(pool) for pool in cache.list(resource, namespace_of(pod)) if selected([pod], pool))
+        return (Key.of(pool) for pool in cache.list(resource, namespace_of(pod)) if pods_of([pod], pool))
 
     def picked_by(service: Object) -> Iterable[Key]:
         return cache.keys(resource, PICKER_OF_POOL, str(Key.of(service)))

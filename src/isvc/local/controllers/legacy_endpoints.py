@@ -11,7 +11,7 @@ from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, ENDPOINTS, SERVICES
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Watch
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 _US: Final = "endpoint-controller"
@@ -31,7 +31,7 @@ def controller(context: Context) -> Controller:
             if slices or live is not None:  # else there is nothing to say yet
                 await _write(context, endpoints_of(service, slices), live)
 
-    watches = [Watch(SERVICES), Watch(ENDPOINT_SLICES, to=owner_of(SERVICES)), Watch(ENDPOINTS)]
+    watches = [Watch(SERVICES), Watch(ENDPOINT_SLICES, to=OwnerOf(SERVICES)), Watch(ENDPOINTS)]
     return Controller("endpoints", reconcile, watches, workers=2)
 
 

@@ -7,14 +7,10 @@ from datetime import datetime
 
 from isvc.kube.conditions import conditions_of, find, is_condition_true
 from isvc.kube.objects import Object, dig, is_being_deleted
+from isvc.kube.pods import is_terminal
 from isvc.kube.readiness import READY
-from isvc.toolkit.clock import parse_timestamp
+from isvc.kube.timestamps import parse_timestamp
 from isvc.toolkit.controller import Result
-
-
-def is_terminal(pod: Object) -> bool:
-    """Returns whether all of its containers have ended for good."""
-    return dig(pod, "status", "phase") in ("Succeeded", "Failed")
 
 
 def is_active(pod: Object) -> bool:

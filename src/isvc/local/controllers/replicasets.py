@@ -6,15 +6,16 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from isvc.kube.conditions import condition_of
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Key, Object, creation_time_of, dig, generation_of, is_being_deleted, labels_of, uid_of
 from isvc.kube.resource import PODS, REPLICA_SETS
+from isvc.kube.timestamps import timestamp
 from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import is_active, is_available, is_ready, look_at_next_available
 from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch
 from isvc.toolkit.reads import Read
@@ -95,7 +96,7 @@ def replica_set_status(replica_set: Object, pods: Sequence[Object], failure: Api
     }
     status: Object = {key: value for key, value in counts.items() if value or key == "replicas"}
     if failure is not None:
-        before: Object = next(iter(dig(replica_set, "status", "conditions") or []), {})
+        before = condition_of(replica_set, "ReplicaFailure")
         status["conditions"] = [_replica_failure(before, failure.message, now)]
     return status
 

@@ -59,7 +59,7 @@ def with_labels(reader: Reader, resource: Resource, namespace: str, labels: Mapp
     return [obj for obj in found if obj is not None and labels.items() <= labels_of(obj).items()]
 
 
-def selected(reader: Reader, resource: Resource, namespace: str, selector: Object) -> list[Object]:
+def find_selected(reader: Reader, resource: Resource, namespace: str, selector: Object) -> list[Object]:
     """Returns the objects of a namespace that a LabelSelector selects."""
     parsed = LabelSelector.from_spec(selector)
     found = with_labels(reader, resource, namespace, selector.get("matchLabels") or {})

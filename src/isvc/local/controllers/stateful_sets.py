@@ -29,7 +29,7 @@ from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 from isvc.toolkit.reads import Read
 
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
@@ -40,7 +40,7 @@ def controller(context: Context) -> Controller:
     watches = [
         Watch(STATEFUL_SETS),
         *watch_adopted(context.cache, PODS, STATEFUL_SETS),
-        Watch(CONTROLLER_REVISIONS, to=owner_of(STATEFUL_SETS)),
+        Watch(CONTROLLER_REVISIONS, to=OwnerOf(STATEFUL_SETS)),
     ]
     reads = [Read(PODS, indexers=ORPHANS)]
     return Controller(

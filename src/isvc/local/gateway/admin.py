@@ -11,6 +11,7 @@ import orjson
 import re2
 
 from isvc.local.gateway.endpoints.endpoint import Endpoint
+from isvc.wire.failures import message_of
 from isvc.wire.http1.client_connection import ClientConnection
 
 _SECONDS: Final = 5.0
@@ -35,7 +36,7 @@ class Admin:
                 finally:
                     connection.abort()
         except OSError as error:
-            raise OSError(f"Envoy does not answer: {str(error) or type(error).__name__}") from error
+            raise OSError(f"Envoy does not answer: {message_of(error)}") from error
 
     async def running(self, clusters: list[str], endpoint: Endpoint) -> int:
         """Returns how many requests an endpoint is answering in these clusters."""

@@ -19,6 +19,7 @@ from isvc.local.gateway.envoy.messages import Cluster, ClusterLoadAssignment, Sc
 from isvc.local.gateway.routes.rules import Rule, Target
 from isvc.local.gateway.scopes import Scopes
 from isvc.local.gateway.xds import Rejected, XdsServer
+from isvc.wire.turns import room_in_turn
 
 log = logging.getLogger("isvc.gateway")
 
@@ -127,6 +128,7 @@ class Publisher:
         """Returns why Envoy does not take the routes as they are now; nothing if it does."""
         self._pending |= await self._scopes.update()
         for name in self._pending:
+            await room_in_turn()
             self._xds.put(ScopedRouteConfiguration, name, self._scopes.message(name))
         try:
             await self._xds.publish(ScopedRouteConfiguration, self._pending)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import count
-from typing import Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.envoy import guard, hosts
-from isvc.local.gateway.envoy.messages import RBACPerRoute, VirtualHost, encode, pack
+from isvc.local.gateway.envoy.messages import (
+    CorsPolicy,
+    RBACPerRoute,
+    RouteConfiguration,
+    VirtualHost,
+    encode,
+    pack,
+)
 from isvc.local.gateway.envoy.routes import Destination, routes
 from isvc.local.gateway.envoy.scope import scope
 from isvc.local.gateway.envoy.types import Json
@@ -23,10 +27,9 @@ from isvc.local.gateway.names import THIS_MACHINE, is_this_machine
 from isvc.local.gateway.routes.rules import Refusal, Rule, Target
 from isvc.local.gateway.routes.table import ANY, WRONG_TYPES, RouteTable
 from isvc.serving.hosts import service_host
+from isvc.wire.turns import room_in_turn
 
 log = logging.getLogger("isvc.gateway")
-
-_AT_A_TIME: Final = 0.005  # seconds
 
 
 class Scopes:
@@ -41,6 +44,8 @@ class Scopes:
         self._table, self._backends = table, backends
         strangers = {guard.FILTER: pack(encode(RBACPerRoute, guard.unknown_hosts(allowed_origins)))}
         self._strangers = VirtualHost(typed_per_filter_config=strangers).SerializeToString()
+        pages = {guard.PAGES_FILTER: pack(encode(CorsPolicy, guard.pages_policy(allowed_origins)))}
+        self._pages = RouteConfiguration(typed_per_filter_config=pages).SerializeToString() if allowed_origins else b""
         allowed = {urlsplit(origin).hostname or "" for origin in allowed_origins} - {""}
         self._allowed = frozenset(allowed)
         self._outside = hosts.outside_routes(outside)
@@ -73,11 +78,9 @@ class Scopes:
         if any(host == ANY or host.startswith("*.") for host in changed):
             changed |= {host for known in self._known.values() for host in known}
         due, self._due = self._due | changed, set()
-        began, found = time.monotonic(), set[str]()
+        found = set[str]()
         for host in due - {ANY}:
-            if time.monotonic() - began > _AT_A_TIME:  # others are due, too
-                await asyncio.sleep(0)
-                began = time.monotonic()
+            await room_in_turn()
             if self._replace(host):
                 found.add(_scope_of(host))
         return found
@@ -85,7 +88,7 @@ class Scopes:
     def message(self, name: str) -> bytes | None:
         """Returns a scope as it is now; None if it is gone."""
         found = self._known.get(name)
-        return scope(name, found.values(), next(self._numbers)) if found else None
+        return scope(name, found.values(), next(self._numbers), self._pages) if found else None
 
     def _replace(self, host: str) -> bool:
         """Makes the virtual host of a host anew; returns whether it is another now."""
@@ -111,7 +114,7 @@ class Scopes:
     def _make(self, host: str, rules: Iterable[Rule]) -> bytes:
         here, is_last = _is_here(host), host == hosts.CATCH_ALL
         outside = self._outside if here or is_last else ()
-        made = hosts.framed((route for rule in rules for route in self._translate(rule)), outside, here=here)
+        made = hosts.routes_of_host((route for rule in rules for route in self._translate(rule)), outside, here=here)
         domain = host if _scope_of(host) == hosts.CATCH_ALL else hosts.CATCH_ALL
         return hosts.virtual_host(domain, made, self._strangers if is_last else b"")
 

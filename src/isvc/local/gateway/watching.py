@@ -10,7 +10,7 @@ from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICE_NAME_LABEL, SERVICES, Resource
 from isvc.local.gateway import unready
-from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_service, selected
+from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_service, pods_of
 from isvc.local.gateway.endpoints.services import READY_IN_SLICE, SERVICE_OF_SLICE, ready_in_slice, service_of_slice
 from isvc.local.gateway.gateway import Gateway
 from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
@@ -142,7 +142,7 @@ class Watcher:
         pods = [pod for pod in (old, new) if pod is not None]
         for resource in POOLS_BY_GROUP.values():
             for pool in self._cache.list(resource, namespace_of(pods[0])):
-                if selected(pods, pool):
+                if pods_of(pods, pool):
                     self._changed(Target(Key.of(pool), resource))
 
     def _changed(self, target: Target) -> None:

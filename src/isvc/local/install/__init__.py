@@ -11,6 +11,7 @@ import base64
 import hashlib
 import importlib.metadata
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib.resources import files
 
 import orjson
@@ -62,7 +63,7 @@ async def install(client: Client, port: int, conversions: Mapping[str, Object]) 
     the API server a while, so that is done once, and again only if it differs.
     """
     await _ensure(client, NAMESPACES, _namespace(SYSTEM_NAMESPACE))
-    mark = await _get(client, CONFIG_MAPS, _MARK, SYSTEM_NAMESPACE)
+    mark = await client.find(CONFIG_MAPS, _MARK, SYSTEM_NAMESPACE)
     installed = (mark or {}).get("data") or {}
     wanted = {"digest": _digest(), "conversions": _hash(orjson.dumps(conversions))}
     if installed.get("digest") != wanted["digest"]:
@@ -161,20 +162,11 @@ async def _ensure(
             await client.patch(resource, name, patch, namespace)
 
 
-async def _get(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
-    try:
-        return await client.get(resource, name, namespace)
-    except NotFound:
-        return None
-
-
 async def _remove_webhooks(client: Client) -> None:
     webhooks = [webhook for program in PROGRAMS for webhook in program.webhooks]
     for obj in webhook_configurations(webhooks, "https://127.0.0.1", b""):
-        try:
+        with suppress(NotFound):
             await client.delete(_resource(obj), name_of(obj))
-        except NotFound:
-            continue
 
 
 def _digest() -> str:

@@ -11,6 +11,7 @@ import orjson
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.gateway.names import cluster_name
 from isvc.local.keda.triggers import Prometheus
+from isvc.wire.failures import message_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -39,7 +40,7 @@ class PrometheusClient:
             async with self._session.get(f"{trigger.server}/api/v1/query", params=query, proxy=proxy) as answer:
                 body = await answer.content.read(_LARGEST)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            reason = str(error) or type(error).__name__
+            reason = message_of(error)
             raise CannotCompute(f"Prometheus at {trigger.server} cannot be asked: {reason}") from None
         if answer.status != 200:
             raise CannotCompute(

@@ -18,6 +18,7 @@ from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, annotations_of, creation_time_of, dig, labels_of, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
+from isvc.kube.timestamps import parse_timestamp, timestamp
 from isvc.local.autoscaling.horizontal import TARGETS
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.children import NotOwned, ensure
@@ -35,9 +36,8 @@ from isvc.local.keda.triggers import (
     request_triggers,
 )
 from isvc.serving.thirdparty import INTERCEPTOR_ROUTES, SCALED_OBJECTS
-from isvc.toolkit.clock import parse_timestamp, timestamp
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, changed, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch, changed
 from isvc.toolkit.reads import Read
 
 PAUSED: Final = "autoscaling.keda.sh/paused"
@@ -53,7 +53,7 @@ def controller(context: Context, scaled: ScaledObjects) -> Controller:
     watches = [
         Watch(SCALED_OBJECTS, when=changed(_wishes)),
         Watch(INTERCEPTOR_ROUTES, when=changed(_wishes)),  # of the same name
-        Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(SCALED_OBJECTS), when=lambda before, after: after is None),
+        Watch(HORIZONTAL_POD_AUTOSCALERS, to=OwnerOf(SCALED_OBJECTS), when=lambda before, after: after is None),
     ]
     made = Controller("scaledobject", scaled.reconcile, watches, workers=4, reads=reads, clock=context.clock)
     scaled.interceptor.wake = lambda route: made.queue.add(route)  # a ScaledObject of ours has its name

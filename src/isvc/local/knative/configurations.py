@@ -26,7 +26,7 @@ from isvc.local.knative.kinds import (
 )
 from isvc.serving.names import child
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Watch
 
 CONDITIONS = ConditionSet(())
 TIMEOUT_SECONDS = 300
@@ -51,7 +51,7 @@ def controller(context: Context) -> Controller:
             status.mark_false("Ready", "RevisionFailed", f"Revision creation failed with message: {words}.")
         await context.write_status(CONFIGURATIONS, configuration, {**fields, "conditions": status.result()})
 
-    watches = [Watch(CONFIGURATIONS), Watch(REVISIONS, to=owner_of(CONFIGURATIONS))]
+    watches = [Watch(CONFIGURATIONS), Watch(REVISIONS, to=OwnerOf(CONFIGURATIONS))]
     return Controller("knative-configuration", reconcile, watches)
 
 

@@ -13,7 +13,7 @@ from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources
 from isvc.local.knative.scaling import scaling_of
 from isvc.local.knative.workload import deployment_of, service_of
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, OwnerOf, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 CONDITIONS = ConditionSet(("ContainerHealthy", "ResourcesAvailable"))
@@ -46,10 +46,10 @@ def controller(context: Context) -> Controller:
 
     watches = [
         Watch(REVISIONS),
-        Watch(DEPLOYMENTS, to=owner_of(REVISIONS)),
-        Watch(SERVICES, to=owner_of(REVISIONS)),
+        Watch(DEPLOYMENTS, to=OwnerOf(REVISIONS)),
+        Watch(SERVICES, to=OwnerOf(REVISIONS)),
         Watch(PODS, to=revision_of),
-        Watch(HORIZONTAL_POD_AUTOSCALERS, to=owner_of(REVISIONS), when=spec_changed),
+        Watch(HORIZONTAL_POD_AUTOSCALERS, to=OwnerOf(REVISIONS), when=spec_changed),
     ]
     return Controller("knative-revision", reconcile, watches, reads=[Read(PODS, indexers=LABELS)])
 

@@ -13,7 +13,7 @@ from isvc.serving.http_routes import gateway_parent
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Mapper, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, Mapper, OwnerOf, Watch, spec_changed
 
 CONDITIONS = ConditionSet(("AllTrafficAssigned", "CertificateProvisioned", "IngressReady"))
 
@@ -34,7 +34,7 @@ def controller(context: Context, gateway: str, port: int) -> Controller:
         Watch(ROUTES),
         Watch(CONFIGURATIONS, to=routes_naming("configurationName")),
         Watch(REVISIONS, to=routes_naming("revisionName"), when=spec_changed),
-        Watch(HTTP_ROUTES, to=owner_of(ROUTES), when=spec_changed),
+        Watch(HTTP_ROUTES, to=OwnerOf(ROUTES), when=spec_changed),
     ]
     return Controller("knative-route", Routes(context, gateway, port).reconcile, watches)
 

@@ -24,7 +24,7 @@ from isvc.local.knative.settings import CONFIG_NAME, Scaling
 from isvc.serving.environment import KNATIVE_NAMESPACE
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of, spec_changed
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch, spec_changed
 from isvc.toolkit.reads import Read
 
 TICK_SECONDS: Final = 2.0
@@ -43,7 +43,7 @@ def controller(context: Context, activator: Activator) -> Controller:
     scalers = RevisionScalers(context, activator)
     watches = [
         Watch(REVISIONS, when=spec_changed),
-        Watch(DEPLOYMENTS, to=owner_of(REVISIONS), when=spec_changed),
+        Watch(DEPLOYMENTS, to=OwnerOf(REVISIONS), when=spec_changed),
         Watch(ROUTES, to=revisions_behind),
     ]
     reads = [Read(CONFIG_MAPS), Read(CONFIGURATIONS)]

@@ -19,7 +19,7 @@ from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.knative.kinds import CONFIGURATIONS, ROUTES, SERVICE, SERVICE_UID
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Watch
 
 CONDITIONS = ConditionSet(("ConfigurationsReady", "RoutesReady"))
 _LATEST: Object = {"latestRevision": True, "percent": 100}
@@ -49,8 +49,8 @@ def controller(context: Context) -> Controller:
 
     watches = [
         Watch(KNATIVE_SERVICES),
-        Watch(CONFIGURATIONS, to=owner_of(KNATIVE_SERVICES)),
-        Watch(ROUTES, to=owner_of(KNATIVE_SERVICES)),
+        Watch(CONFIGURATIONS, to=OwnerOf(KNATIVE_SERVICES)),
+        Watch(ROUTES, to=OwnerOf(KNATIVE_SERVICES)),
     ]
     return Controller("knative-service", reconcile, watches)
 

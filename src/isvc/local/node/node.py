@@ -16,7 +16,10 @@ from pathlib import Path
 
 from isvc.kube.errors import AlreadyExists, ApiError
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.pods import is_terminal
 from isvc.kube.resource import CONFIG_MAPS, NODES, PODS, SECRETS, Resource
+from isvc.kube.schemas import RELEASE
+from isvc.kube.timestamps import timestamp
 from isvc.local.node.capacity import architecture, capacity, node_labels
 from isvc.local.node.containers.sandbox import Sandbox
 from isvc.local.node.kubelet_api.server import Kubelet
@@ -34,7 +37,7 @@ from isvc.local.node.volumes.files import mounts
 from isvc.local.node.volumes.tokens import api_server_env
 from isvc.toolkit.cache import Cache
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import SystemClock, timestamp
+from isvc.toolkit.clock import SystemClock
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.reads import Read
 from isvc.toolkit.recorder import Recorder
@@ -43,6 +46,7 @@ from isvc.toolkit.tasks import Background
 log = logging.getLogger("isvc.node")
 
 NODE_NAME = "local"
+_VERSION = f"{RELEASE}+isvc"  # which programs read that ask what a node can do
 _GRACE_AT_STOP = 3.0
 MIRROR = "kubernetes.io/config.mirror"  # the annotation of a pod that shows what runs already
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -183,7 +187,7 @@ class Node:
     def _is_ours(self, pod: Object) -> bool:
         if MIRROR in annotations_of(pod):
             return False
-        if dig(pod, "status", "phase") in ("Succeeded", "Failed"):
+        if is_terminal(pod):
             return is_being_deleted(pod) and dig(pod, "spec", "nodeName") == NODE_NAME
         return (dig(pod, "spec", "nodeName") or NODE_NAME) == NODE_NAME
 
@@ -225,8 +229,8 @@ def node_object(port: int, now: str) -> Object:
                 "kernelVersion": platform.release(),
                 "osImage": platform.platform(terse=True),
                 "containerRuntimeVersion": "process://1",
-                "kubeletVersion": "isvc",
-                "kubeProxyVersion": "isvc",
+                "kubeletVersion": _VERSION,
+                "kubeProxyVersion": _VERSION,
                 "operatingSystem": platform.system().lower(),
                 "architecture": architecture(),
             },

@@ -13,6 +13,7 @@ from hpack.exceptions import HPACKError
 
 from isvc.pods.agent.http1 import Headers
 from isvc.pods.agent.logger import Logger, Recording
+from isvc.wire.failures import message_of
 
 log = logging.getLogger("isvc.pods.agent")
 
@@ -49,7 +50,7 @@ class Http2Tap:
             direction.feed(data)
         except (HPACKError, ValueError, IndexError) as error:
             self._lost = True
-            log.error("an HTTP/2 connection is not logged any longer: %s", str(error) or type(error).__name__)
+            log.error("an HTTP/2 connection is not logged any longer: %s", message_of(error))
             self._logger.lose(len(self._recordings) or 1)
             for recording in self._recordings.values():
                 recording.discard()

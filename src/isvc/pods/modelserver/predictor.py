@@ -11,6 +11,7 @@ import orjson
 from isvc.pods.modelserver.errors import PredictorError
 from isvc.pods.modelserver.model import Headers
 from isvc.pods.modelserver.tensors import InferRequest, decode_response
+from isvc.wire.failures import message_of
 
 _FORWARDED = ("authorization", "x-request-id", "x-b3-traceid", "traceparent")
 
@@ -45,7 +46,7 @@ class Predictor:
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise PredictorError(502, f"predictor at {self._base}: {str(error) or type(error).__name__}") from None
+            raise PredictorError(502, f"predictor at {self._base}: {message_of(error)}") from None
         try:
             answer = orjson.loads(body)
         except orjson.JSONDecodeError:

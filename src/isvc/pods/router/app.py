@@ -18,6 +18,7 @@ from isvc.pods.router.gjson.documents import is_json
 from isvc.pods.router.graph import Graph, Step
 from isvc.pods.router.metrics import Metrics
 from isvc.pods.router.services import MAX_BODY, Services
+from isvc.wire.failures import message_of
 
 log = logging.getLogger("isvc.pods.router")
 
@@ -99,9 +100,7 @@ class Router:
                     await response.write(chunk)
             await response.write_eof()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            log.error(
-                "%s %s: the answer broke off: %s", request.method, request.path, str(error) or type(error).__name__
-            )
+            log.error("%s %s: the answer broke off: %s", request.method, request.path, message_of(error))
             if request.transport is not None:
                 request.transport.abort()
         finally:

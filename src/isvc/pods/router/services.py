@@ -14,6 +14,7 @@ from yarl import URL
 
 from isvc.pods.router.execution import Answer, RoutingError
 from isvc.pods.router.graph import Step
+from isvc.wire.failures import message_of
 
 MAX_BODY: Final = 1 << 30
 LARGE: Final = 1 << 20  # bytes of an answer that nobody has to look at, and that is passed on as it comes
@@ -90,7 +91,7 @@ class Services:
         except TimeoutError:
             raise RoutingError(f'Post "{url}": no answer within {limit:g} s' if limit else f'Post "{url}"') from None
         except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise RoutingError(f'Post "{url}": {str(error) or type(error).__name__}') from None
+            raise RoutingError(f'Post "{url}": {message_of(error)}') from None
 
 
 def _is_stream(response: aiohttp.ClientResponse) -> bool:

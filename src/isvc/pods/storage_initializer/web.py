@@ -24,6 +24,7 @@ from isvc.pods.storage_initializer.remote import CHUNK, Body, Digest
 from isvc.pods.storage_initializer.web_policy import opener
 from isvc.pods.stores.errors import Damaged, Denied, Interrupted, StorageError, from_http_status
 from isvc.pods.stores.settings import Settings
+from isvc.wire.failures import message_of
 
 TIMEOUT: Final = 30.0
 LARGEST_JSON: Final = 64 << 20
@@ -65,7 +66,7 @@ class Web:
                 raise Denied(f"{url}: the server's certificate is not trusted: {reason}") from error
             raise Interrupted(f"{url}: {error.reason}") from error
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            raise Interrupted(f"{url}: {str(error) or type(error).__name__}") from error
+            raise Interrupted(f"{url}: {message_of(error)}") from error
 
     def read(
         self,
@@ -173,7 +174,7 @@ def chunks(response: http.client.HTTPResponse) -> Iterator[bytes]:
                 yield error.partial
             raise Interrupted("the connection broke") from error
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
-            raise Interrupted(f"the connection broke: {str(error) or type(error).__name__}") from error
+            raise Interrupted(f"the connection broke: {message_of(error)}") from error
         if not chunk:
             if empty and until_close:  # the library takes a head that was cut off for a whole one
                 raise Interrupted("the connection broke before any content")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from isvc.pods.stores.errors import Denied, Interrupted, from_http_status, need
 from isvc.pods.stores.settings import Settings
+from isvc.wire.failures import message_of
 
 _ENDPOINT: Final = "https://storage.googleapis.com"
 
@@ -48,4 +49,4 @@ def _first_cause(error: BaseException) -> str:
     """Returns what the system said, which the libraries wrap three and four times."""
     while inner := getattr(error, "cause", None) or error.__cause__ or error.__context__:
         error = inner
-    return str(error) or type(error).__name__
+    return message_of(error)

@@ -1,6 +1,8 @@
 """The configuration in force: read from the cache, and parsed again only when its ConfigMap changes.
 
 A ConfigMap that cannot be parsed leaves the last good configuration in force, so that a typo stops nothing that runs.
+One that was deleted does, too, but nothing new is begun by it: what is decided once, such as the mode of a service,
+is left to the one that takes its place.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class Configuration:
 
     def in_force(self) -> Config | None:
         """Returns the newest configuration that could be parsed; None before there ever was one."""
-        stored = self._reader.get(CONFIG_MAPS, CONFIG_MAP, self._namespace)
+        stored = self._get_stored()
         if stored is not None and resource_version_of(stored) != self._version:
             try:
                 self._config, self._error = Config.parse(stored.get("data") or {}), None
@@ -44,19 +46,27 @@ class Configuration:
     @property
     def problem(self) -> str:
         """Returns what is wrong with the newest one, or with there being none."""
-        missing = f"there is no ConfigMap {CONFIG_MAP} in namespace {self._namespace}"
-        return str(self._error or missing)
+        if self._error is None or self._get_stored() is None:
+            return f"there is no ConfigMap {CONFIG_MAP} in namespace {self._namespace}"
+        return str(self._error)
 
-    def required(self) -> Config:
-        """Raises `Wait` while there never was a good one: nothing can be reconciled then."""
-        config = self.in_force()
+    def required(self, *, is_new: bool = False) -> Config:
+        """Raises `Wait` while there never was a good one, and for an object that is new while there is none."""
+        config = self._config_for(is_new=is_new)
         if config is None:
             raise Wait(self.problem, RETRY)
         return config
 
-    def __call__(self) -> Config:
-        """Raises `InternalError` when there never was a good one: nothing can be decided then."""
-        config = self.in_force()
+    def __call__(self, *, is_new: bool = False) -> Config:
+        """Raises `InternalError` when there never was a good one, and for an object that is new while there is none."""
+        config = self._config_for(is_new=is_new)
         if config is None:
             raise InternalError(self.problem)
         return config
+
+    def _config_for(self, *, is_new: bool) -> Config | None:
+        config = self.in_force()
+        return None if is_new and self._get_stored() is None else config
+
+    def _get_stored(self) -> Object | None:
+        return self._reader.get(CONFIG_MAPS, CONFIG_MAP, self._namespace)

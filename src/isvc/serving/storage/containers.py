@@ -53,8 +53,10 @@ def _require(uri: str, containers: Sequence[Object], name: str) -> Object:
     if container.get("disabled"):
         raise Refused(f'ClusterStorageContainer "{name}" is disabled')
     if _workload(container) != INIT_CONTAINER:
-        kind = _workload(container)
-        raise Refused(f'ClusterStorageContainer "{name}" has workloadType "{kind}", but "{INIT_CONTAINER}" is required')
+        raise Refused(
+            f'ClusterStorageContainer "{name}" has workloadType "{_workload(container)}";'
+            f' explicit selection requires "{INIT_CONTAINER}"'
+        )
     if not supports(container, uri):
         raise Refused(f'ClusterStorageContainer "{name}" does not support storageUri "{uri}"')
     return _spec(container)

@@ -144,7 +144,7 @@ def _bring_several(spec: Object, target: Object, request: StorageRequest) -> Obj
     container = request.storage_container
     if container is not None and not container.get("supportsMultiModelDownload"):
         name = (container.get("container") or {}).get("name", "")
-        raise Refused(f'storage container "{name}" does not support the download of several models')
+        raise Refused(f'storage container "{name}" does not support multi-model download')
     readers, read_only = _readers(spec, target), is_read_only(request.annotations)
     sources = [source for source in request.sources if parse_oci(source.uri) is None]
     for source in sources:

@@ -68,7 +68,7 @@ def provide(
 def check_paths(paths: Sequence[str], mode: str) -> None:
     """Refuses images that would hide each other: a modelcar takes the whole folder around its path."""
     if len(paths) > MOST_IMAGES:
-        raise Refused(f"too many OCI sources ({len(paths)}); at most {MOST_IMAGES} fit in a pod")
+        raise Refused(f"too many OCI sources ({len(paths)}); maximum is {MOST_IMAGES} per pod")
     taken: dict[str, str] = {}
     for path in paths:
         place = path if mode == NATIVE else parent(path)

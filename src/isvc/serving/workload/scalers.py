@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN, conditions_of, find
-from isvc.kube.durations import between
 from isvc.kube.objects import Object, dig, labels_of, name_of
 from isvc.kube.resource import SERVICE_NAME_LABEL
+from isvc.kube.timestamps import seconds_between
 from isvc.serving.workload.readiness import Readiness
 
 OPERATOR: Final = "keda-operator"
@@ -68,7 +68,7 @@ def scaling_readiness(scaled: Object, away: Collection[str], now: str) -> Readin
     since = dig(scaled, "metadata", "creationTimestamp")
     if ready is None:
         what = "KEDA has not looked at the ScaledObject"
-        if not since or between(since, now) < PATIENCE_SECONDS:
+        if not since or seconds_between(since, now) < PATIENCE_SECONDS:
             return Readiness(UNKNOWN, NOT_LOOKED_AT, f"{what} yet")
         return _unready(_NO_KEDA, what, "install KEDA's operator, or repair it")
     if ready.get("status") == FALSE:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from isvc.kube.conditions import FALSE, TRUE, condition_of, is_condition_true
-from isvc.kube.durations import between
 from isvc.kube.objects import Object, dig
 from isvc.kube.readiness import readiness
+from isvc.kube.timestamps import seconds_between
 from isvc.serving.workload.http_metric import COLD_START_SECONDS
 from isvc.serving.workload.readiness import AVAILABLE, REPLICA_FAILURE, Readiness
 
@@ -57,7 +57,7 @@ def _is_overdue(workload: Object, now: str) -> bool:
     since = missed.get("lastTransitionTime")
     if missed.get("status") != FALSE or not since:
         return False
-    return between(since, now) >= (dig(workload, "spec", "progressDeadlineSeconds") or COLD_START_SECONDS)
+    return seconds_between(since, now) >= (dig(workload, "spec", "progressDeadlineSeconds") or COLD_START_SECONDS)
 
 
 def _is_rolling_out(workload: Object) -> bool:

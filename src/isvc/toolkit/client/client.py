@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 import orjson
 
-from isvc.kube.errors import from_status
+from isvc.kube.errors import NotFound, from_status
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.toolkit.client.answers import (
@@ -98,6 +98,13 @@ class Client:
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         return await self._call("GET", _path(resource, namespace, name))
+
+    async def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """Returns an object, or None where there is none."""
+        try:
+            return await self.get(resource, name, namespace)
+        except NotFound:
+            return None
 
     async def version(self, resource: Resource, name: str, namespace: str = "") -> str:
         """Returns an object's resourceVersion, for which the server sends metadata alone."""

@@ -17,8 +17,9 @@ from urllib.parse import quote
 
 import orjson
 
+from isvc.kube.timestamps import parse_timestamp
 from isvc.toolkit.client.kubeconfig import ClusterConfig, ExecPlugin, Impersonation
-from isvc.toolkit.clock import Clock, parse_timestamp
+from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ConfigError
 from isvc.wire.http1.message import header_lines
 from isvc.wire.x509.check import read_certificate

@@ -18,6 +18,7 @@ from isvc.kube.gourl import url_host
 from isvc.toolkit.failure import ConfigError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_CREDENTIALS = {"token", "tokenFile", "username", "exec", "client-certificate", "client-certificate-data"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,11 @@ def _config(cluster: tuple[Path, Any], user: tuple[Path, Any], namespace: str) -
         raise ConfigError(f"kubeconfig {cluster[0]}: server {server!r} is not an http(s) address")
     if "@" in urlsplit(server).netloc:  # every message about this server would show it
         raise ConfigError(f"kubeconfig {cluster[0]}: server holds a name or password, which belong to the user's entry")
+    if (provider := who.get("auth-provider")) and not who.keys() & _CREDENTIALS:
+        raise ConfigError(
+            f"kubeconfig {user[0]}: the user logs in by auth-provider {provider.get('name')}, which is not known here; "
+            "a plugin (exec) or a token is"
+        )
     token_file = who.get("tokenFile")
     return ClusterConfig(
         server=server,

@@ -18,10 +18,12 @@ from isvc.toolkit.client.kubeconfig import ClusterConfig
 from isvc.toolkit.client.write_limiter import WriteLimiter
 from isvc.toolkit.clock import Clock
 from isvc.toolkit.failure import ConfigError, Unreachable
+from isvc.wire.failures import message_of
 from isvc.wire.http1.client_connection import Reply
 from isvc.wire.http1.dial import Proxy
 from isvc.wire.http1.message import encode_request, header_lines
 from isvc.wire.http1.pool import Pool, Streamed
+from isvc.wire.turns import room_in_turn
 
 CONNECTIONS = 32
 WRITES_AT_ONCE = 8
@@ -89,6 +91,7 @@ class Transport:
                 if call.fenced:
                     self._write_limiter.release()
             if reply.status < 300:
+                await room_in_turn()  # answers come together, and with each goes on who asked
                 return reply.body
             if reply.status == 401 and not renewed and await self._credentials.renew(rejected=True):
                 renewed = True
@@ -230,7 +233,7 @@ def _cause(error: BaseException, credentials: Credentials) -> str:
         return f"TLS failed: {error.reason or error}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower() if "Connect call failed" not in error.strerror else "connection refused"
-    return str(error) or type(error).__name__
+    return message_of(error)
 
 
 def _retry_after(reply: Reply) -> float | None:

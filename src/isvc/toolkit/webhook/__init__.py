@@ -1,6 +1,6 @@
 """Admission and conversion webhooks: what the API server asks before it stores or shows an object."""
 
-from isvc.toolkit.webhook.admission import AdmissionRequest, AdmissionResponse, allow, deny, patched
+from isvc.toolkit.webhook.admission import AdmissionRequest, AdmissionResponse, allow, allow_change, deny
 from isvc.toolkit.webhook.server import Admission, ClientNames, Conversion, Route, WebhookServer
 
 __all__ = [
@@ -12,6 +12,6 @@ __all__ = [
     "Route",
     "WebhookServer",
     "allow",
+    "allow_change",
     "deny",
-    "patched",
 ]

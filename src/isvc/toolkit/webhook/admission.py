@@ -16,8 +16,10 @@ import orjson
 from isvc.kube.errors import ApiError, BadRequest, from_status
 from isvc.kube.objects import GVK, Object
 from isvc.kube.patch import json_patch
+from isvc.toolkit.webhook.reviews import request_of
 
 VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+_TYPES = dict.fromkeys(("uid", "operation", "namespace", "name", "subResource"), str) | {"kind": dict, "userInfo": dict}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +57,17 @@ def deny(message: str, code: int = 403, details: Object | None = None) -> Admiss
     return AdmissionResponse(False, code, message, details=details)
 
 
-def patched(before: Object, after: Object, *warnings: str) -> AdmissionResponse:
-    """Allow, and change the object from `before` (as it came) to `after`."""
+def allow_change(before: Object, after: Object, *warnings: str) -> AdmissionResponse:
+    """Returns that the object may be stored, changed from `before`, as it came, to `after`."""
     return AdmissionResponse(True, patch=tuple(json_patch.diff(before, after)), warnings=warnings)
 
 
 def parse(review: Any) -> AdmissionRequest:
     """Returns the request of a decoded AdmissionReview; raises BadRequest when it is not one."""
-    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        raise BadRequest("the body is not an AdmissionReview")
-    if review.get("apiVersion") not in VERSIONS:
-        raise BadRequest(f"AdmissionReview {review.get('apiVersion')!r} is not known; known: {', '.join(VERSIONS)}")
-    request = review.get("request")
-    if not isinstance(request, dict) or not request.get("uid"):
-        raise BadRequest("the AdmissionReview has no request")
+    request = request_of(review, "AdmissionReview", VERSIONS)
+    for field, wanted in _TYPES.items():
+        if not isinstance(request.get(field) or wanted(), wanted):
+            raise BadRequest(f"{field} of the AdmissionReview is no {'object' if wanted is dict else 'text'}")
     kind = request.get("kind") or {}
     obj = _object(request, "object", needed=request.get("operation") in ("CREATE", "UPDATE"))
     return AdmissionRequest(

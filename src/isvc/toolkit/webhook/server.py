@@ -23,7 +23,16 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from isvc.kube.errors import ApiError, BadRequest, InternalError, MethodNotAllowed, NotFound, TooLarge, Unauthorized
+from isvc.kube.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+    from_status,
+)
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook import admission
 from isvc.toolkit.webhook.admission import AdmissionHandler, AdmissionRequest, AdmissionResponse
@@ -80,7 +89,7 @@ class FailedReview(Response):
 
 
 class WebhookMeter(Protocol):
-    def answered(self, path: str, code: int, seconds: float) -> None: ...
+    def count_answer(self, path: str, code: int, seconds: float) -> None: ...
 
 
 class WebhookServer(Handler[Request]):
@@ -163,7 +172,7 @@ class WebhookServer(Handler[Request]):
     def _measure(self, reply: Response, path: str, started: float) -> Response:
         if self.meter is not None:
             code = reply.code if isinstance(reply, FailedReview) else reply.status
-            self.meter.answered(path, code, time.perf_counter() - started)
+            self.meter.count_answer(path, code, time.perf_counter() - started)
         return reply
 
     async def _measure_later(self, reply: Awaitable[Response], path: str, started: float) -> Response:
@@ -220,7 +229,7 @@ def _refusal_of(error: Exception, path: str, review: Any, route: Route) -> Respo
     refusal = admission.refusal(error)
     uid = _uid(review)
     if not uid or not isinstance(route, Admission):
-        return _error_response(ApiError(refusal.message, status=refusal.code))
+        return _error_response(from_status(refusal.code, {"message": refusal.message}))
     version = review.get("apiVersion")
     answer = admission.answer(version if version in admission.VERSIONS else admission.VERSIONS[0], uid, refusal)
     return FailedReview(orjson.dumps(answer), refusal.code)
@@ -241,4 +250,5 @@ def _patience(query: str) -> float:
 
 def _uid(review: Any) -> str:
     request = review.get("request") if isinstance(review, dict) else None
-    return str(request.get("uid") or "") if isinstance(request, dict) else ""
+    uid = request.get("uid") if isinstance(request, dict) else None
+    return uid if isinstance(uid, str) else ""

@@ -132,3 +132,11 @@ def test_health(obj, expected):
 def test_paths_name_kind_version_and_group():
     assert object_path(DEPLOYMENT) == "/objects/Deployment.v1.apps/team/iris-predictor"
     assert object_path(thing("Service", "a")) == "/objects/Service.v1/team/a"
+
+
+@pytest.mark.parametrize("conditions", ["text", ["text"], {"a": "b"}])
+def test_a_child_whose_conditions_are_none_is_there(conditions: object):
+    """A server that has no schema for its kind stores anything."""
+    child = thing("ScaledObject", "iris-predictor", "iris", PREDICTOR, status={"conditions": conditions})
+    [group] = tree(Evidence(SERVICE, owned=[child]))
+    assert [(node.kind, node.says, node.health) for node in group.children] == [("ScaledObject", "", Health.PRESENT)]

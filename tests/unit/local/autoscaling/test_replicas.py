@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from isvc.kube.objects import Object
+from isvc.kube.timestamps import timestamp
 from isvc.local.autoscaling.replicas import (
     AverageUtilization,
     AverageValue,
@@ -17,7 +18,6 @@ from isvc.local.autoscaling.replicas import (
     replicas_for_total,
     requests_of,
 )
-from isvc.toolkit.clock import timestamp
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR_AGO = NOW - timedelta(hours=1)

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from isvc.kube.objects import Object, labels_of, name_of
+from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.leader_worker_sets.controller import leads_alone, set_status
 from isvc.local.controllers.leader_worker_sets.pods import COMPLETE, Place, deployment_of, group_pod, place_of
 from isvc.local.controllers.leader_worker_sets.steps import (
@@ -18,7 +19,6 @@ from isvc.local.controllers.leader_worker_sets.steps import (
     next_step,
     will_restart,
 )
-from isvc.toolkit.clock import parse_timestamp
 
 NOW = "2026-11-16T12:00:00Z"
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from isvc.kube.errors import Forbidden
 from isvc.kube.objects import Object
+from isvc.kube.timestamps import timestamp
 from isvc.local.controllers.pods import seconds_until_available
 from isvc.local.controllers.replicasets import replica_set_status
-from isvc.toolkit.clock import timestamp
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 

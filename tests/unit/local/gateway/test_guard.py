@@ -59,6 +59,41 @@ async def test_a_page_whose_name_leads_here_by_now(served, host: str, status: in
     assert posted.startswith(b"HTTP/1.1 403 ")
 
 
+PAGE = {"Origin": "http://allowed.test", "Sec-Fetch-Site": "cross-site"}
+QUESTION = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "authorization,x-own"}
+
+
+@pytest.mark.parametrize("path", ["/", "/only-post", "/nowhere"])
+async def test_a_page_that_is_let_in_is_told_so_before_it_asks(served, path: str) -> None:
+    """Browsers ask first (OPTIONS) for all that a form could not send, such as JSON; model servers do not answer."""
+    ref = {"backendRefs": [{"name": "s", "port": 80}]}
+    only_post = {**ref, "matches": [{"path": {"value": "/only-post"}, "method": "POST"}]}
+    only_root = {**ref, "matches": [{"path": {"type": "Exact", "value": "/"}}]}
+    await served.http_route(["h.test"], [only_post, only_root])
+    async with served.session.options(path, headers={**PAGE, **QUESTION, "Host": "h.test"}) as answer:
+        assert (answer.status, await answer.text()) == (200, "")
+        assert answer.headers["Access-Control-Allow-Origin"] == "http://allowed.test"
+        assert answer.headers["Access-Control-Allow-Methods"] == "PUT"
+        assert answer.headers["Access-Control-Allow-Headers"] == "authorization,x-own"
+
+
+@pytest.mark.parametrize(("host", "status"), [("h.test", 200), ("unknown.localhost", 404)])
+async def test_a_page_that_is_let_in_may_read_the_answer(served, host: str, status: int) -> None:
+    async with served.session.get("/", headers={**PAGE, "Host": host}) as answer:
+        assert answer.status == status
+        assert answer.headers.getall("Access-Control-Allow-Origin") == ["http://allowed.test"]
+        assert answer.headers["Access-Control-Expose-Headers"] == "*"
+
+
+@pytest.mark.parametrize(("origin", "status"), [("http://evil.test", 403), ("http://h.test", 200), ("", 200)])
+async def test_nobody_else_is_told_that_pages_are_let_in(served, origin: str, status: int) -> None:
+    headers = {**({"Origin": origin} if origin else {}), "Host": "h.test"}
+    for ask in (served.session.get, served.session.options):
+        async with ask("/", headers={**headers, **QUESTION}) as answer:
+            assert answer.status == status
+            assert not [name for name in answer.headers if name.startswith("Access-Control")]
+
+
 async def test_only_this_machine_is_told_the_hosts(served) -> None:
     for host in ("localhost:8080", "127.0.0.1", "[::1]:8080", "x.localhost"):
         assert b"h.test" in await exchange(served.port, request(Host=host))

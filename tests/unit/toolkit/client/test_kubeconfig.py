@@ -87,6 +87,15 @@ def test_bad_input_is_one_clear_line(write, document, context, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_way_to_log_in_that_is_not_known_is_named_where_there_is_no_other(write):
+    """Otherwise the cluster would only be heard to say that it does not know the user."""
+    provider = {"name": "oidc", "config": {"id-token": "secret"}}
+    with pytest.raises(ConfigError, match=r"auth-provider oidc.*exec") as raised:
+        kubeconfig.load(write(with_user(**{"auth-provider": provider})))
+    assert "secret" not in str(raised.value)
+    assert kubeconfig.load(write(with_user(**{"auth-provider": provider, "token": "t"}))).token == "t"
+
+
 def test_a_password_in_the_address_is_refused_and_not_shown(write):
     cluster = {"name": "c", "cluster": {"server": "https://me:secret@cluster.example"}}
     with pytest.raises(ConfigError, match="server holds a name or password") as caught:

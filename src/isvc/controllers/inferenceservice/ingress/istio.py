@@ -111,7 +111,7 @@ def _exposure(observed: Observed, planned: Planned, readiness: Readiness) -> Exp
         path=url_path(observed.name, observed.namespace, settings) if settings.path_template else None,
         path_host=settings.ingress_domain,
         labels=labels,
-        annotations=knative.checked_initial_scale(observed.annotations, zero_allowed=observed.zero_initial_scale),
+        annotations=knative.checked_initial_scale(observed.annotations, observed.allows_zero_initial_scale),
     )
 
 

@@ -26,7 +26,7 @@ REVISION_LABEL: Final = "serving.knative.dev/revision"
 
 def deploy(observed: Observed, kind: str, component: Component) -> Deployed:
     spec = component.spec
-    given = knative.checked_initial_scale(component.annotations, zero_allowed=observed.zero_initial_scale)
+    given = knative.checked_initial_scale(component.annotations, observed.allows_zero_initial_scale)
     revision = Revision(
         pod=component.pod,
         labels=without(component.labels, observed.config.inference_service.service_label_disallowed_list),

@@ -18,7 +18,6 @@ from isvc.engine.events import WARNING, Event, failing, readiness_events
 from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome, Refusal, Taken
 from isvc.engine.plan import Stop
-from isvc.kube import durations
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.objects import Object, dig, name_of
 from isvc.kube.resource import (
@@ -28,6 +27,7 @@ from isvc.kube.resource import (
     SECRETS,
     Resource,
 )
+from isvc.kube.timestamps import seconds_between
 from isvc.serving.llm import names
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.serving.workload.scalers import NOT_LOOKED_AT
@@ -121,7 +121,7 @@ def _refusal(observed: Observed, refusal: Refusal) -> str:
 def _retry(edit: StatusEdit, now: str) -> float:
     """Returns the seconds until a service that lacks something is looked at again: ever more of them."""
     since = (edit.conditions.get(c.READY) or {}).get("lastTransitionTime")
-    age = durations.between(since, now) if since else 0.0
+    age = seconds_between(since, now) if since else 0.0
     return min(max(age / 20, FIRST_RETRY), LAST_RETRY)
 
 

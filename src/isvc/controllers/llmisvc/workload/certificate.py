@@ -19,6 +19,7 @@ from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.engine.plan import Child, ChildKey, Late
 from isvc.kube.objects import Object, annotations_of, dig, labels_of
 from isvc.kube.resource import SECRETS, SERVICES
+from isvc.kube.timestamps import timestamp
 from isvc.serving.llm import labels, names
 from isvc.serving.thirdparty import INFERENCE_POOLS
 from isvc.wire.x509.check import Certified, is_key, read_certificate
@@ -141,7 +142,7 @@ def _expiry(observed: Observed, secret: Object) -> str:
 
 
 def _renewal(observed: Observed) -> str:
-    return (datetime.fromisoformat(observed.now) + LIFE - _MARGIN).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.fromisoformat(observed.now) + LIFE - _MARGIN)
 
 
 def _time(written: str) -> datetime | None:

@@ -29,7 +29,7 @@ from isvc.local.controllers.rollout import (
 from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 from isvc.toolkit.reads import Read
 
 _HISTORY = 10
@@ -41,7 +41,7 @@ def controller(context: Context) -> Controller:
         replica_set = context.cache.get(
             REPLICA_SETS, str((controller_of(pod) or {}).get("name", "")), namespace_of(pod)
         )
-        return owner_of(DEPLOYMENTS)(replica_set) if replica_set else ()
+        return OwnerOf(DEPLOYMENTS)(replica_set) if replica_set else ()
 
     watches = [
         Watch(DEPLOYMENTS),
@@ -77,7 +77,7 @@ class Deployments:
         await self._context.write_status(DEPLOYMENTS, deployment, status, annotations)
         progressing = find(status["conditions"], "Progressing") or {}
         left = seconds_left(deployment, progressing, now)
-        return Result(requeue_after=max(left, 0.0) + 1) if left is not None else None
+        return Result(requeue_after=max(left, 0.0) + 1, lapses=True) if left is not None else None
 
     def _replica_sets(self, deployment: Object) -> list[Object]:
         found = self._cache.by_index(REPLICA_SETS, OWNER, uid_of(deployment))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from isvc.kube.conditions import condition_of
+from isvc.kube.conditions import condition_of, conditions_of, find
 from isvc.kube.objects import Object, dig, generation_of, name_of
+from isvc.kube.timestamps import parse_timestamp, timestamp
 from isvc.local.controllers.rollout import Limits, replicas_of, sum_status
-from isvc.toolkit.clock import parse_timestamp, timestamp
 
 
 def deployment_status(
@@ -31,8 +31,7 @@ def deployment_status(
     if progressing:
         conditions.insert(0, progressing)
     conditions += _failures(replica_sets)
-    before = {c["type"]: c for c in dig(deployment, "status", "conditions") or []}
-    status["conditions"] = [_stamp(condition, before.get(condition["type"]), now) for condition in conditions]
+    status["conditions"] = [_stamp(each, find(conditions_of(deployment), each["type"]), now) for each in conditions]
     return status
 
 

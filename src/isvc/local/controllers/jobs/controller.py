@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from isvc.kube.conditions import find, is_true
+from isvc.kube.conditions import conditions_of, find, is_true
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import JOBS, PODS
+from isvc.kube.timestamps import timestamp
 from isvc.local.controllers.jobs.pods_wanted import Change, change, seconds_to_retry
 from isvc.local.controllers.jobs.tally import FINALIZER, Tally, tally
 from isvc.local.controllers.jobs.verdict import (
@@ -22,15 +23,14 @@ from isvc.local.controllers.jobs.verdict import (
 from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod
 from isvc.local.controllers.pods import is_active, is_ready, is_terminating
 from isvc.toolkit.cache import OWNER
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 
 _OURS = "kubernetes.io/job-controller"
 
 
 def controller(context: Context) -> Controller:
-    watches = [Watch(JOBS), Watch(PODS, to=owner_of(JOBS))]
+    watches = [Watch(JOBS), Watch(PODS, to=OwnerOf(JOBS))]
     return Controller("job", Jobs(context).reconcile, watches, workers=4, clock=context.clock)
 
 
@@ -96,7 +96,7 @@ class Jobs:
             await create_pod(self._context, job, pod)
 
     def _tell(self, job: Object, status: Object) -> None:
-        before = dig(job, "status", "conditions") or ()
+        before = conditions_of(job)
         for condition in status.get("conditions") or ():
             earlier = find(before, condition["type"])
             if earlier is not None and earlier.get("status") == condition["status"]:
@@ -146,7 +146,7 @@ def job_status(job: Object, pods: Sequence[Object], counts: Tally, outcome: Verd
 
 def _suspension(job: Object, now: str) -> list[Object]:
     """Returns the conditions so far; of Suspended only once there is something to say."""
-    conditions: list[Object] = [*(dig(job, "status", "conditions") or ())]
+    conditions = conditions_of(job)
     suspended = bool(dig(job, "spec", "suspend"))
     before = find(conditions, "Suspended")
     if suspended == is_true(conditions, "Suspended"):

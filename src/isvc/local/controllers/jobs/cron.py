@@ -11,18 +11,18 @@ from isvc.kube.errors import AlreadyExists, ApiError
 from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CRON_JOBS, JOBS
+from isvc.kube.timestamps import parse_timestamp, timestamp
 from isvc.local.controllers.jobs.schedule import Schedule, ScheduleError, latest, parse_schedule
 from isvc.local.controllers.jobs.verdict import COMPLETE, finished_at, is_finished
 from isvc.toolkit.cache import OWNER
-from isvc.toolkit.clock import parse_timestamp, timestamp
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 
 _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 def controller(context: Context) -> Controller:
-    watches = [Watch(CRON_JOBS), Watch(JOBS, to=owner_of(CRON_JOBS))]
+    watches = [Watch(CRON_JOBS), Watch(JOBS, to=OwnerOf(CRON_JOBS))]
     return Controller("cronjob", CronJobs(context).reconcile, watches, clock=context.clock)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 
 _DEFAULT_STATUS = "True"
@@ -46,8 +47,7 @@ def _exit_codes(pod: Object) -> Iterator[tuple[str, int]]:
 
 
 def _by_condition(patterns: Sequence[Object], pod: Object) -> str:
-    conditions = {each["type"]: each.get("status") for each in dig(pod, "status", "conditions") or ()}
     for pattern in patterns:
-        if conditions.get(pattern["type"]) == pattern.get("status", _DEFAULT_STATUS):
+        if condition_of(pod, pattern["type"]).get("status") == pattern.get("status", _DEFAULT_STATUS):
             return f"Pod {namespace_of(pod)}/{name_of(pod)} has condition {pattern['type']}"
     return ""

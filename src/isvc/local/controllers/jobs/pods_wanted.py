@@ -9,11 +9,11 @@ from typing import Final
 
 from isvc.kube.objects import Object, deep_copy, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import JOBS
+from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.jobs.tally import FINALIZER, INDEX, Tally, has_failed, index_of, is_indexed
 from isvc.local.controllers.pod_writes import pod_of
 from isvc.local.controllers.pods import is_active, is_terminating
 from isvc.local.controllers.replicasets import first_to_go
-from isvc.toolkit.clock import parse_timestamp
 
 _LONGEST_DELAY: Final = 60.0  # seconds; a cluster takes ten times as long
 

@@ -9,10 +9,10 @@ from typing import Final
 
 from isvc.kube.conditions import TRUE, condition_of, is_condition_true
 from isvc.kube.objects import Object, dig
+from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.jobs import failure_policy
 from isvc.local.controllers.jobs.tally import Tally, has_failed
 from isvc.local.controllers.pods import is_active
-from isvc.toolkit.clock import parse_timestamp
 
 COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"

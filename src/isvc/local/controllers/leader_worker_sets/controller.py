@@ -38,7 +38,7 @@ from isvc.local.node.programs.images import is_llm_server
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
-from isvc.toolkit.controller import Controller, Result, Watch, owner_of
+from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 
 _ALONE: Final = "the leader of each group runs alone: on one machine nothing is gained by more processes"
 
@@ -46,8 +46,8 @@ _ALONE: Final = "the leader of each group runs alone: on one machine nothing is 
 def controller(context: Context) -> Controller:
     watches = [
         Watch(LEADER_WORKER_SETS),
-        Watch(PODS, to=owner_of(LEADER_WORKER_SETS)),
-        Watch(DEPLOYMENTS, to=owner_of(LEADER_WORKER_SETS)),
+        Watch(PODS, to=OwnerOf(LEADER_WORKER_SETS)),
+        Watch(DEPLOYMENTS, to=OwnerOf(LEADER_WORKER_SETS)),
     ]
     return Controller("leaderworkerset", LeaderWorkerSets(context).reconcile, watches, clock=context.clock)
 

@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of
+from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.leader_worker_sets.pods import COMPLETE, REVISION, Place, leader_size, revision_of
 from isvc.local.controllers.pods import has_ended, is_active, is_ready
 from isvc.local.controllers.rollout import replicas_of, share
-from isvc.toolkit.clock import parse_timestamp
 
 Pods: TypeAlias = Mapping[Place, Object]
 

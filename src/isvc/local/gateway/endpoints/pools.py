@@ -75,11 +75,11 @@ def members(pods: Iterable[Object], pool: Object) -> list[Member]:
 
 def candidates(pods: Iterable[Object], pool: Object) -> list[Object]:
     """Returns the pods of a pool but for those that only read prompts: nobody would hand their cache on."""
-    return [pod for pod in selected(pods, pool) if labels_of(pod).get(ROLE) != "prefill"]
+    return [pod for pod in pods_of(pods, pool) if labels_of(pod).get(ROLE) != "prefill"]
 
 
-def selected(pods: Iterable[Object], pool: Object) -> list[Object]:
-    """The pods of a pool, ready or not."""
+def pods_of(pods: Iterable[Object], pool: Object) -> list[Object]:
+    """Returns the pods of a pool, ready or not."""
     selector = dig(pool, "spec", "selector") or {}
     wanted = selector.get("matchLabels", selector)  # the older group has the labels themselves
     return [pod for pod in pods if wanted and wanted.items() <= labels_of(pod).items()]

@@ -79,6 +79,7 @@ def bootstrap(settings: Settings, addresses: Sequence[str], *, login: str, proxy
     values |= {
         "logger": _fill(shared[f"{style}_logger"], values) if front.access_log else None,
         "log_filter": shared[f"{style}_log_filter"] if front.access_log else None,
+        "pages_filter": shared["allowed_pages"] if front.allowed_origins else None,
         "sandbox_filter": shared["not_this_machine"] if settings.sandbox else None,
     }
     unused = {*(["outside-proxy"] if not proxy else []), *(["tls"] if settings.tls_port is None else [])}

@@ -1,4 +1,4 @@
-"""Pages of other sites, which may not use the gateway: what browsers say of requests that come from elsewhere."""
+"""Pages of other sites: what browsers say of requests that come from elsewhere, and hear of those let in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from isvc.local.gateway.envoy.types import Json
 
 FILTER: Final = "isvc.guard"
+PAGES_FILTER: Final = "isvc.pages"
 
 
 def foreign_policies(allowed_origins: Collection[str]) -> Json:
@@ -27,6 +28,22 @@ def foreign_policies(allowed_origins: Collection[str]) -> Json:
 def unknown_hosts(allowed_origins: Collection[str]) -> Json:
     """Returns what stands in place of the filter for hosts without a route."""
     return {"rbac": {"rules": {"action": "DENY", "policies": foreign_policies(allowed_origins)}}}
+
+
+def pages_policy(allowed_origins: Collection[str]) -> Json:
+    """Returns what browsers hear of pages whose origin is allowed: they may ask for anything, and read the answer.
+
+    A star has Envoy repeat what was asked for. Cookies are not sent along: they are what a page of another site could
+    do harm with.
+    """
+    return {
+        "allow_origin_string_match": [{"exact": origin} for origin in allowed_origins],
+        "allow_methods": "*",
+        "allow_headers": "*",
+        "expose_headers": "*",
+        "max_age": "600",
+        "allow_private_network_access": True,  # Chrome asks for it when a page of the internet asks this machine
+    }
 
 
 def _policy(*rules: Json) -> Json:

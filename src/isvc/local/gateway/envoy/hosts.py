@@ -29,7 +29,7 @@ _IS_ADDRESS: Final = (":authority", "RegularExpression", r"([0-9]{1,3}(\.[0-9]{1
 _IS_POD: Final = (POD_HEADER, "Present", "")
 
 
-def framed(routes: Iterable[bytes], outside: Sequence[bytes], *, here: bool) -> list[bytes]:
+def routes_of_host(routes: Iterable[bytes], outside: Sequence[bytes], *, here: bool) -> list[bytes]:
     """Returns all routes of a host: those of its rules, those beyond, and the words for what none matches.
 
     `here` if its name is one of this machine's own, which have metrics.

@@ -11,6 +11,7 @@ from envoy.config.endpoint.v3.endpoint_pb2 import ClusterLoadAssignment
 from envoy.config.route.v3.route_components_pb2 import Route, VirtualHost
 from envoy.config.route.v3.route_pb2 import RouteConfiguration
 from envoy.config.route.v3.scoped_route_pb2 import ScopedRouteConfiguration
+from envoy.extensions.filters.http.cors.v3.cors_pb2 import CorsPolicy
 from envoy.extensions.filters.http.ext_proc.v3 import ext_proc_pb2  # noqa: F401 - types of parts that may be any
 from envoy.extensions.filters.http.rbac.v3.rbac_pb2 import RBACPerRoute
 from envoy.extensions.load_balancing_policies.least_request.v3 import least_request_pb2  # noqa: F401
@@ -29,6 +30,7 @@ from isvc.local.gateway.envoy.types import Json
 __all__ = [
     "Cluster",
     "ClusterLoadAssignment",
+    "CorsPolicy",
     "RBACPerRoute",
     "Route",
     "RouteConfiguration",

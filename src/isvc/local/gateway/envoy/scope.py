@@ -28,8 +28,11 @@ _EVERYWHERE: Json = {
 _HEAD: Final = encode(RouteConfiguration, _EVERYWHERE).SerializeToString()
 
 
-def scope(name: str, virtual_hosts: Iterable[bytes], number: int) -> bytes:
-    """Returns the message of a scope; with another number Envoy takes it for another, whatever it has of it already."""
-    routes = RouteConfiguration(name=str(number)).SerializeToString() + _HEAD + b"".join(virtual_hosts)
+def scope(name: str, virtual_hosts: Iterable[bytes], number: int, further: bytes = b"") -> bytes:
+    """Returns the message of a scope, with what is said further about all its hosts.
+
+    With another number Envoy takes it for another, whatever it has of it already.
+    """
+    routes = RouteConfiguration(name=str(number)).SerializeToString() + _HEAD + further + b"".join(virtual_hosts)
     frame = ScopedRouteConfiguration(name=name, key={"fragments": [{"string_key": name}]})
     return bytes(frame.SerializeToString()) + field(ScopedRouteConfiguration, "route_configuration", routes)

@@ -10,7 +10,7 @@ from isvc.kube.resource import Resource
 from isvc.local.gateway.endpoints.pools import PickerRef, pool_of
 from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
 from isvc.local.gateway.gateway_api.references import backend_references
-from isvc.local.gateway.gateway_api.status import condition, stamped
+from isvc.local.gateway.gateway_api.status import condition, stamp_all
 from isvc.serving.thirdparty import GATEWAYS, INFERENCE_POOLS_V1ALPHA2
 
 PICKS: Final = (
@@ -68,7 +68,7 @@ def _parent(gateway: Key, pool: Object, message: str, before: Sequence[Object], 
         condition("ResolvedRefs", pool, None, "nothing else is needed", "ResolvedRefs"),
     ]
     known = next((each.get("conditions") for each in before if _key(each) == gateway), None)
-    return {"parentRef": reference, "conditions": stamped(conditions, known, now)}
+    return {"parentRef": reference, "conditions": stamp_all(conditions, known, now)}
 
 
 def _key(parent: Object) -> Key:

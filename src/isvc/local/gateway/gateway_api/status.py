@@ -19,7 +19,7 @@ _HTTP_ROUTE: Final = {"group": HTTP_ROUTES.group, "kind": HTTP_ROUTES.kind}
 
 def class_status(gateway_class: Object, now: str) -> Object:
     accepted = condition("Accepted", gateway_class, None, "isvc up implements this class")
-    return {"conditions": stamped([accepted], dig(gateway_class, "status", "conditions"), now)}
+    return {"conditions": stamp_all([accepted], dig(gateway_class, "status", "conditions"), now)}
 
 
 def gateway_status(gateway: Object, gateways: Gateways, attached: Sequence[str], now: str) -> Object:
@@ -30,7 +30,7 @@ def gateway_status(gateway: Object, gateways: Gateways, attached: Sequence[str],
             "name": each["name"],
             "supportedKinds": [_HTTP_ROUTE],
             "attachedRoutes": attached.count(each["name"]),
-            "conditions": stamped(
+            "conditions": stamp_all(
                 _listener_conditions(gateway, gateways.listener_problem(each)),
                 before.get(each["name"], {}).get("conditions"),
                 now,
@@ -38,7 +38,7 @@ def gateway_status(gateway: Object, gateways: Gateways, attached: Sequence[str],
         }
         for each in dig(gateway, "spec", "listeners") or ()
     ]
-    conditions = stamped(_gateway_conditions(gateway, gateways), dig(gateway, "status", "conditions"), now)
+    conditions = stamp_all(_gateway_conditions(gateway, gateways), dig(gateway, "status", "conditions"), now)
     addresses = [{"type": "Hostname", "value": "localhost"}]
     return {"addresses": addresses, "conditions": conditions, "listeners": listeners}
 
@@ -58,7 +58,7 @@ def _parent(attached: Attachment, route: Object, unresolved: Reason | None, befo
         condition("ResolvedRefs", route, unresolved, "all backends exist", "ResolvedRefs"),
     ]
     known = next((each["conditions"] for each in before if each.get("parentRef") == attached.parent), None)
-    return {"parentRef": attached.parent, "controllerName": CONTROLLER, "conditions": stamped(conditions, known, now)}
+    return {"parentRef": attached.parent, "controllerName": CONTROLLER, "conditions": stamp_all(conditions, known, now)}
 
 
 def _unresolved(route: Object, gateways: Gateways, exists: Exists) -> Reason | None:
@@ -111,6 +111,6 @@ def condition(kind: str, obj: Object, problem: Reason | None, message: str, reas
     }
 
 
-def stamped(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
-    """Adds the times at which their statuses changed last."""
+def stamp_all(conditions: list[Object], before: Iterable[Object] | None, now: str) -> list[Object]:
+    """Returns conditions with the times at which their statuses changed last."""
     return [stamp(each, before or (), now) for each in conditions]

@@ -13,6 +13,7 @@ from typing import Any
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of
 from isvc.kube.quantity import Quantity
+from isvc.kube.timestamps import timestamp
 from isvc.local.node.containers import execution, probes
 from isvc.local.node.containers.execution import rename_in_tar
 from isvc.local.node.containers.launch import Launch, PodContext, launch
@@ -22,7 +23,6 @@ from isvc.local.node.processes.logs import Log, last_lines, log_file
 from isvc.local.node.processes.process import CannotStart, Exit, Process, in_full, run_beside
 from isvc.local.node.programs.images import ImageTableError, Program, UnknownImage
 from isvc.local.node.streams.command_streams import Streams
-from isvc.toolkit.clock import timestamp
 from isvc.toolkit.tasks import cancel
 
 _BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)

@@ -13,8 +13,8 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from isvc.kube.container_ports import port_number
 from isvc.kube.objects import Object, dig
+from isvc.kube.pods import port_number
 
 HOST = "127.0.0.1"
 _LEAST_PAUSE, _EAGER, _LONGEST_PAUSE = 0.02, 0.05, 1.0

@@ -61,7 +61,7 @@ class Kubelet(Handler[Request]):
         self,
         find: Find,
         written_log: WrittenLog,
-        summary: Callable[[], Object],
+        summary: Callable[[], Awaitable[Object]],
         pki: Path,
         own_logs: Mapping[tuple[str, str], Path] | None = None,
     ) -> None:
@@ -117,7 +117,7 @@ class Kubelet(Handler[Request]):
             case ["connect", namespace, pod]:
                 return await self._connect(self._worker(namespace, pod), query)
             case ["stats", "summary"]:
-                return Response(orjson.dumps(self._summary()))
+                return Response(orjson.dumps(await self._summary()))
         raise _Refused("404 page not found", 404)
 
     def _worker(self, namespace: str, pod: str) -> PodWorker:

@@ -9,18 +9,20 @@ from datetime import UTC, datetime
 from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
 from isvc.local.node.pods.pod import PodWorker
 from isvc.local.node.processes.usage import PERIOD, Usage, UsageMeter
+from isvc.wire.turns import room_in_turn
 
 
-def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Object:
+async def summary(node: str, workers: Iterable[PodWorker], meter: UsageMeter) -> Object:
     """Lists pods of which every running container has been measured; those that are simulated use nothing."""
     meter.look()
     machine = meter.of_machine()
     nothing = _figures(Usage(0.0, 0, PERIOD, time.time()))
-    pods = [_pod(worker, meter, nothing) for worker in workers]
-    return {
-        "node": {"nodeName": node, **(_figures(machine) if machine else {})},
-        "pods": [pod for pod in pods if pod is not None],
-    }
+    pods = []
+    for worker in tuple(workers):
+        await room_in_turn()  # there may be thousands
+        if (pod := _pod(worker, meter, nothing)) is not None:
+            pods.append(pod)
+    return {"node": {"nodeName": node, **(_figures(machine) if machine else {})}, "pods": pods}
 
 
 def _pod(worker: PodWorker, meter: UsageMeter, nothing: Object) -> Object | None:

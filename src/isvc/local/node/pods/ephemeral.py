@@ -11,6 +11,7 @@ from pathlib import Path
 
 from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.resource import PODS
+from isvc.kube.timestamps import timestamp
 from isvc.local.node.containers.container import Container
 from isvc.local.node.containers.launch import PodContext
 from isvc.local.node.containers.state import ContainerState
@@ -18,7 +19,7 @@ from isvc.local.node.pods.first_states import unknown_end
 from isvc.local.node.processes.logs import Log, log_file
 from isvc.local.node.programs.images import ImageTableError, UnknownImage
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import Clock, timestamp
+from isvc.toolkit.clock import Clock
 
 NONE_RUNS = "nothing can be added to this pod, none of whose containers run"
 

@@ -24,6 +24,7 @@ from isvc.kube.objects import (
     uid_of,
 )
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
+from isvc.kube.timestamps import timestamp
 from isvc.local.node.capacity import capacity, node_labels
 from isvc.local.node.containers.container import Container, describe_os_error
 from isvc.local.node.containers.launch import PodContext
@@ -37,9 +38,9 @@ from isvc.local.node.pods.node_services import NodeServices
 from isvc.local.node.pods.ports import bind
 from isvc.local.node.pods.status import pod_status
 from isvc.local.node.volumes import folders
-from isvc.local.node.volumes.files import exists, files_of, require_claims
+from isvc.local.node.volumes.files import files_of, require_claims
 from isvc.local.node.volumes.images import fetch_images
-from isvc.toolkit.clock import timestamp, until
+from isvc.toolkit.clock import until
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.tasks import cancel
 
@@ -198,7 +199,7 @@ class PodWorker:
         place = self._node.claims / namespace_of(self.pod)
         for name in (claim for claim in folders.claims(self.pod) if (place / claim).exists()):
             with contextlib.suppress(ApiError, ClusterError):
-                if not await exists(self._node.client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
+                if not await self._node.client.find(PERSISTENT_VOLUME_CLAIMS, name, namespace_of(self.pod)):
                     missing.append(f"the claim {name} does not exist, and a folder of that name takes its place")
         if missing:
             self._event("Warning", LACKING, f"{'; '.join(missing)}; the pod runs without")

@@ -120,7 +120,10 @@ class Sizes:
         self._text = ""
 
     def read(self, data: bytes) -> list[tuple[int, int]]:
-        """Returns width and height of every whole object so far; what is no size is skipped."""
+        """Returns width and height of every whole object so far; what is no size is skipped.
+
+        Names are read in any case, as a kubelet does: kubectl writes Width, the JavaScript client width.
+        """
         self._text = (self._text + data.decode("utf-8", "replace")).lstrip()[:4096]
         found = []
         while self._text:
@@ -130,7 +133,8 @@ class Sizes:
                 break
             self._text = self._text[end:].lstrip()
             if isinstance(size, dict):
-                width, height = size.get("Width", 0), size.get("Height", 0)
+                sides = {name.casefold(): side for name, side in size.items()}
+                width, height = sides.get("width", 0), sides.get("height", 0)
                 if all(isinstance(each, int) and 0 < each < 1 << 16 for each in (width, height)):
                     found.append((width, height))
         return found

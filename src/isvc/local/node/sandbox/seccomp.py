@@ -3,7 +3,8 @@
 Unix sockets: some are ways out of any confinement, since Docker's runs anything as root, D-Bus starts programs outside,
 an ssh-agent lends keys. Pairs stay, but for those of datagrams, each end of which can send to any socket. Other ways to
 a port than TCP's `connect`: Multipath TCP, which falls back to TCP, Fast Open, which connects when it sends, and other
-families of sockets. Keys that the kernel keeps for the user; limits and priorities of the user's other processes.
+families of sockets. Keys that the kernel keeps for the user; limits and priorities of the user's other processes. New
+namespaces, as whose root a process would reach what the kernel keeps from users.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ _KIND: Final = 0xF  # of a socket's type, whose other bits are flags
 _X32: Final = 0x40000000  # a second set of numbers on x86_64
 _IO_URING_SETUP: Final = 425  # would open sockets without a system call for each
 _FAST_OPEN: Final = 0x20000000  # a flag of what sends
+_NETLINK_ROUTE: Final = 0  # addresses and interfaces; others tell of all sockets, or of devices
+_NAMESPACES: Final = 0x7E020080  # flags: mounts, control groups, names, IPC, users, processes, network, time
+_EXIT_SIGNAL: Final = 0xFF  # of these flags where a process is cloned, which has no namespace of time
+_CLONE3: Final = 435  # whose flags are in memory, where no filter looks: libraries clone without it, if there is none
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
@@ -39,13 +44,16 @@ class _Machine(NamedTuple):
     sendmsg: int
     sendmmsg: int
     setpriority: int
+    clone: int
+    unshare: int
+    setns: int
     keys: tuple[int, ...]
     about_a_process: tuple[int, ...]  # which the first argument names: prlimit64, and what sets its scheduling
 
 
 _MACHINES: Final = {
-    "x86_64": _Machine(0xC000003E, 41, 53, 44, 46, 307, 141, (248, 249, 250), (302, 142, 144, 314)),
-    "aarch64": _Machine(0xC00000B7, 198, 199, 206, 211, 269, 140, (217, 218, 219), (261, 118, 119, 274)),
+    "x86_64": _Machine(0xC000003E, 41, 53, 44, 46, 307, 141, 56, 272, 308, (248, 249, 250), (302, 142, 144, 314)),
+    "aarch64": _Machine(0xC00000B7, 198, 199, 206, 211, 269, 140, 220, 97, 268, (217, 218, 219), (261, 118, 119, 274)),
 }
 
 
@@ -81,9 +89,9 @@ def _program(machine: _Machine) -> list[bytes]:
             rest = [_instruction(_LOAD, _ARGUMENTS[each]), _instruction(_JUMP_IF_EQUAL, 0, 0, len(rest) - 1), *rest]
         return rest
 
-    def without_fast_open(number: int, flags: int) -> list[bytes]:
-        at_once = _instruction(_JUMP_IF_ANY_BIT, _FAST_OPEN, 0, 1)
-        return of_call(number, _instruction(_LOAD, _ARGUMENTS[flags]), at_once, deny, allow)
+    def without(flags: int, number: int, argument: int) -> list[bytes]:
+        any_of_them = _instruction(_JUMP_IF_ANY_BIT, flags, 0, 1)
+        return of_call(number, _instruction(_LOAD, _ARGUMENTS[argument]), any_of_them, deny, allow)
 
     return [
         _instruction(_LOAD, _ARCHITECTURE),
@@ -92,14 +100,17 @@ def _program(machine: _Machine) -> list[bytes]:
         _instruction(_LOAD, _NUMBER),
         _instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32, 0, 1),
         deny,
-        *(each for number in (_IO_URING_SETUP, *machine.keys) for each in of_call(number, deny)),
+        *(each for number in (_IO_URING_SETUP, machine.setns, *machine.keys) for each in of_call(number, deny)),
         *(each for number in machine.about_a_process for each in of_call(number, *of_itself(0))),
         *of_call(machine.setpriority, *of_itself(0, 1)),  # of one process, and that is this one
         *of_call(machine.socket, *_known_protocols(allow, deny)),
         *of_call(machine.socketpair, *_connected_pairs(allow, deny)),
-        *without_fast_open(machine.sendto, 3),
-        *without_fast_open(machine.sendmsg, 2),
-        *without_fast_open(machine.sendmmsg, 3),
+        *without(_FAST_OPEN, machine.sendto, 3),
+        *without(_FAST_OPEN, machine.sendmsg, 2),
+        *without(_FAST_OPEN, machine.sendmmsg, 3),
+        *without(_NAMESPACES, machine.unshare, 0),
+        *without(_NAMESPACES & ~_EXIT_SIGNAL, machine.clone, 0),
+        *of_call(_CLONE3, _instruction(_RETURN, _ERRNO | errno.ENOSYS)),
         allow,
     ]
 
@@ -108,9 +119,11 @@ def _known_protocols(allow: bytes, deny: bytes) -> list[bytes]:
     """Returns what leaves sockets of the internet up to the number of UDP, and those that tell of its interfaces."""
     return [
         _instruction(_LOAD, _ARGUMENTS[0]),
-        _instruction(_JUMP_IF_EQUAL, socket.AF_NETLINK, 4, 0),
-        _instruction(_JUMP_IF_EQUAL, socket.AF_INET, 1, 0),
-        _instruction(_JUMP_IF_EQUAL, socket.AF_INET6, 0, 3),
+        _instruction(_JUMP_IF_EQUAL, socket.AF_NETLINK, 2, 0),
+        _instruction(_JUMP_IF_EQUAL, socket.AF_INET, 3, 0),
+        _instruction(_JUMP_IF_EQUAL, socket.AF_INET6, 2, 5),
+        _instruction(_LOAD, _ARGUMENTS[2]),
+        _instruction(_JUMP_IF_EQUAL, _NETLINK_ROUTE, 2, 3),
         _instruction(_LOAD, _ARGUMENTS[2]),
         _instruction(_JUMP_IF_GREATER_OR_EQUAL, socket.IPPROTO_UDP + 1, 1, 0),
         allow,

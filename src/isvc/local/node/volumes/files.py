@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from isvc.kube.errors import NotFound
 from isvc.kube.node_selectors import selects
 from isvc.kube.objects import Object, containers_of, dig, name_of, namespace_of
 from isvc.kube.resource import CONFIG_MAPS, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS, Resource
@@ -39,23 +38,19 @@ async def require_claims(pod: Object, client: Client, claims: Path) -> None:
     """Raises Missing for a claim that nobody has made, neither as an object nor as a folder in `claims`."""
     for name in folders.claims(pod):
         folder = claims / namespace_of(pod) / name
-        if not folder.exists() and not await exists(client, PERSISTENT_VOLUME_CLAIMS, name, namespace_of(pod)):
+        if not folder.exists() and not await client.find(PERSISTENT_VOLUME_CLAIMS, name, namespace_of(pod)):
             raise Missing(f'persistentvolumeclaim "{name}" not found, and there is no folder {folder} in its place')
 
 
 async def _volumes(pod: Object, client: Client, disk: Path, node: str) -> AsyncIterator[tuple[str, Path]]:
     """Yields the folder of each claim that names a volume. What a volume calls `/models` is `models` on this disk."""
     for claim in folders.claims(pod):
-        try:
-            volume = dig(await client.get(PERSISTENT_VOLUME_CLAIMS, claim, namespace_of(pod)), "spec", "volumeName")
-        except NotFound:
-            continue
+        volume = dig(await client.find(PERSISTENT_VOLUME_CLAIMS, claim, namespace_of(pod)), "spec", "volumeName")
         if not volume:
             continue
-        try:
-            live = await client.get(PERSISTENT_VOLUMES, volume)
-        except NotFound:
-            raise Missing(f'persistentvolume "{volume}", which claim {claim} names, not found') from None
+        live = await client.find(PERSISTENT_VOLUMES, volume)
+        if live is None:
+            raise Missing(f'persistentvolume "{volume}", which claim {claim} names, not found')
         await _require_affinity(live, client, node)
         yield claim, _folder_of(live, disk)
 
@@ -77,22 +72,11 @@ def _folder_of(volume: Object, disk: Path) -> Path:
     return folder
 
 
-async def exists(client: Client, resource: Resource, name: str, namespace: str) -> bool:
-    try:
-        await client.get(resource, name, namespace)
-    except NotFound:
-        return False
-    return True
-
-
 async def _contents(
     client: Client, pod: Object, resource: Resource, names: set[str]
 ) -> dict[str, Mapping[str, bytes] | None]:
     found: dict[str, Mapping[str, bytes] | None] = {}
     for name in sorted(names):
-        try:
-            obj = await client.get(resource, name, namespace_of(pod))
-            found[name] = folders.contents({**obj, "kind": resource.kind})
-        except NotFound:
-            found[name] = None
+        obj = await client.find(resource, name, namespace_of(pod))
+        found[name] = None if obj is None else folders.contents({**obj, "kind": resource.kind})
     return found

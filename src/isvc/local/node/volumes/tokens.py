@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.resource import SERVICE_ACCOUNTS
+from isvc.kube.timestamps import parse_timestamp
 from isvc.toolkit.client import Client
-from isvc.toolkit.clock import parse_timestamp
 
 ACCOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _DEFAULT_SECONDS: Final = 3600

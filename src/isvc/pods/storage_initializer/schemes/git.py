@@ -25,6 +25,7 @@ from isvc.pods.storage_initializer.web import Pace, Web, WebFile, basic, split_l
 from isvc.pods.storage_initializer.web_policy import origin
 from isvc.pods.stores.errors import Damaged, Interrupted, NotFound, need
 from isvc.pods.stores.settings import Settings
+from isvc.wire.failures import message_of
 
 _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\nsize ([0-9]{1,18})\n"
@@ -81,7 +82,7 @@ def _check_out(
     except errors.NotGitRepository as error:
         raise NotFound(f"{uri}: there is no repository") from error
     except (errors.GitProtocolError, errors.HangupException) as error:
-        raise Interrupted(f"{uri}: {str(error) or type(error).__name__}") from error
+        raise Interrupted(f"{uri}: {message_of(error)}") from error
     except (errors.FileFormatException, errors.ChecksumMismatch, errors.ObjectFormatException, KeyError) as error:
         raise Damaged(f"{uri}: the repository cannot be read: {error}") from error
     tree.remove_symlinks_to_nowhere()

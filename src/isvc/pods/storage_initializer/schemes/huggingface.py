@@ -32,6 +32,7 @@ from isvc.pods.stores.errors import (
 )
 from isvc.pods.stores.settings import Settings
 from isvc.pods.stores.tls import export_ca_bundle
+from isvc.wire.failures import message_of
 
 log = logging.getLogger("isvc.storage-initializer")
 
@@ -106,7 +107,7 @@ def _explain_errors(uri: str, host: str) -> Iterator[None]:
     except errors.HfHubHTTPError as error:
         raise from_http_status(getattr(error.response, "status_code", 500), uri) from error
     except (errors.LocalEntryNotFoundError, ConnectionError, TimeoutError, *_transport_errors()) as error:
-        raise Unreachable(f"{uri}: {host} cannot be reached: {str(error) or type(error).__name__}") from error
+        raise Unreachable(f"{uri}: {host} cannot be reached: {message_of(error)}") from error
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:

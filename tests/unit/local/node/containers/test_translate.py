@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from isvc.kube.container_ports import port_number
+from isvc.kube.pods import port_number
 from isvc.local.node.containers.translate import Translation, container_ports
 
 PORTS = {8080: 40001, 9000: 40002}

@@ -154,6 +154,42 @@ def test_other_families_of_sockets_and_keys_of_the_user(own: Path) -> None:
     assert found == {**refused, "names": "done", "datagram": "done"}
 
 
+def test_netlink_tells_of_interfaces_alone(own: Path) -> None:
+    opened = "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, {})"
+    others = {f"other_{number}": opened.format(number) for number in (4, 9, 12, 15, 16)}  # sockets, audit, events, …
+    found = attempt(policy(own), interfaces=opened.format(0), names="import socket; socket.if_nameindex()", **others)
+    assert found == {**dict.fromkeys(others, "PermissionError"), "interfaces": "done", "names": "done"}
+
+
+def test_no_namespace_is_made_or_entered(own: Path) -> None:
+    """As root of one a process gets at parts of the kernel that nobody has looked at with strangers in mind."""
+    clone, unshare, setns = {"x86_64": (56, 272, 308), "aarch64": (220, 97, 268)}[platform.machine()]
+    user, mount, files, child = 0x10000000, 0x00020000, 0x00000400, 17  # the last is its signal
+
+    def call(number: int, *arguments: object) -> str:
+        return (
+            "import ctypes, os; c, me = ctypes.CDLL(None, use_errno=True), os.getpid()\n"
+            "here = os.open('/proc/self/ns/net', os.O_RDONLY)\n"
+            f"answer = c.syscall({number}, {', '.join(map(str, arguments))})\n"
+            "if os.getpid() != me: os._exit(0)  # the child\n"
+            "if answer < 0: raise OSError(ctypes.get_errno(), 'refused')"
+        )
+
+    refused = {
+        "clone": call(clone, user | child, 0, 0, 0, 0),
+        "unshare": call(unshare, user),
+        "unshare_others": call(unshare, mount),
+        "enter": call(setns, "here", 0),
+    }
+    usual = {
+        "own_files": call(unshare, files),
+        "thread": "import threading; t = threading.Thread(target=sorted, args=('',)); t.start(); t.join()",
+        "child": "import subprocess; subprocess.run(['true'], check=True)",
+    }
+    expected = {**dict.fromkeys(refused, "PermissionError"), **dict.fromkeys(usual, "done")}
+    assert attempt(policy(own), **refused, **usual) == expected
+
+
 def test_unix_sockets_are_no_way_out(own: Path) -> None:
     path, pair = own / "agent", "import socket; a, b = socket.socketpair(socket.AF_UNIX, socket."
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:

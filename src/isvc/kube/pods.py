@@ -1,8 +1,13 @@
-"""Ports of containers, which probes and Services may name instead of number."""
+"""Pods: whether they have ended, and the ports of their containers, which probes and Services may name."""
 
 from __future__ import annotations
 
 from isvc.kube.objects import Object, dig
+
+
+def is_terminal(pod: Object) -> bool:
+    """Returns whether all of its containers have ended for good."""
+    return dig(pod, "status", "phase") in ("Succeeded", "Failed")
 
 
 def port_number(container: Object, port: int | str) -> int | None:
