@@ -109,7 +109,8 @@ class Queue(Generic[K]):
         waiting[key] = due
         self._order += 1
         heapq.heappush(self._later, (due, self._order, key))
-        self._set_timer()
+        if self._wake is None or self._later[0][1] == self._order:
+            self._set_timer()
 
     def retry(self, key: K) -> float:
         """Adds the key after its backoff, which doubles with each failure; returns the seconds until then."""

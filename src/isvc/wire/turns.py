@@ -8,31 +8,30 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import Final
-from weakref import WeakKeyDictionary
 
 _LONG: Final = 0.005  # seconds
 
 
 class _Turn:
-    """The turn that a loop is in; it begins with the first piece of work that asks for room."""
+    """The turn that the loop is in; it begins with the first piece of work that asks for room."""
 
+    loop: asyncio.AbstractEventLoop | None = None
     began: float | None = None
 
     def end(self) -> None:
         self.began = None
 
 
-_turns: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Turn]] = WeakKeyDictionary()
+_turn: Final = _Turn()  # of the one loop that a program runs; another one begins anew
 
 
 async def room_in_turn() -> None:
     """Returns at once while the turn is young, else in a later one, after those who asked before."""
     loop = asyncio.get_running_loop()
-    turn = _turns.get(loop)
-    if turn is None:
-        turn = _turns[loop] = _Turn()
-    while turn.began is not None and time.monotonic() - turn.began > _LONG:  # noqa: ASYNC110 - nobody tells
+    if _turn.loop is not loop:
+        _turn.loop, _turn.began = loop, None
+    while _turn.began is not None and time.monotonic() - _turn.began > _LONG:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0)
-    if turn.began is None:
-        turn.began = time.monotonic()
-        loop.call_soon(turn.end)
+    if _turn.began is None:
+        _turn.began = time.monotonic()
+        loop.call_soon(_turn.end)

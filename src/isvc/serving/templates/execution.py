@@ -79,17 +79,17 @@ class Execution:
             raise self.fault("the template makes too much text")
         self.out.append(text)
 
-    def step(self) -> None:
-        self.steps += 1
+    def count(self, steps: int) -> None:
+        self.steps += steps
         if self.steps > _MOST_STEPS:
             raise self.fault("the template takes too long")
 
     # -- nodes
 
     def walk(self, dot: Maybe, body: Sequence[nodes.Node]) -> None:
+        self.count(len(body))
         for node in body:
             self.at = node.at
-            self.step()
             match node:
                 case nodes.Text():
                     self.write(node.text)
@@ -135,7 +135,7 @@ class Execution:
         try:
             for index, elem in self.rounds(value, len(pipeline.declares)):
                 ran = True
-                self.step()
+                self.count(1)
                 self.set_loop_variables(pipeline, index, elem)
                 try:
                     self.walk(elem, node.body)
