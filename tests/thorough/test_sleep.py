@@ -71,6 +71,10 @@ def replicas(here: Machine, name: str) -> int:
     return int(here.get("deploy", f"{name}-predictor")["spec"]["replicas"])
 
 
+def available(here: Machine, name: str) -> int:
+    return int(here.get("deploy", f"{name}-predictor").get("status", {}).get("availableReplicas") or 0)
+
+
 def test_a_request_wakes_transformers_explainers_canaries_and_steps_of_a_graph(here):
     files = ("iris-transformer.yaml", "iris-explainer.yaml", "graph.yaml", "iris-canary.yaml")
     for file in files:
@@ -186,7 +190,7 @@ def test_who_waits_while_the_service_is_no_longer_to_sleep_is_answered(here, doz
     until_asleep(here, "doze")
     here.kubectl("annotate", "isvc", "doze", f"{METRIC}-", "serving.kserve.io/autoscalerClass-")
     until(lambda: replicas(here, "doze") == 1, "the replica that no HPA would start")
-    here.wait_ready("doze")
+    until(lambda: available(here, "doze") == 1, "its pod")  # until the Deployment is looked at, it says Ready as before
     assert ask(doze) == PREDICTED
 
 
