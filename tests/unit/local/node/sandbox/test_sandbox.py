@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ports import free_port
 
 from isvc.local.node.containers.sandbox import Sandbox, private_folders
 from isvc.local.node.processes.process import _before_the_program
@@ -103,12 +104,6 @@ def listener() -> Iterator[int]:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         yield server.server_port
         server.shutdown()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.mark.skipif(landlock.abi() < landlock.PORTS_ABI, reason="the kernel does not confine ports")
