@@ -36,6 +36,8 @@ class DefinitionFinalizer(Follower):
 
     async def work(self, name: str) -> None:
         """Deletes the objects of a definition, whose name is also that of their collection."""
+        if name not in self._ending:  # a retry that comes late: this is another of the name
+            return
         left = self._store.list(name)
         for entry in left:
             lifetime = entry.lifetime()

@@ -71,6 +71,8 @@ class NamespaceFinalizer(Follower):
             self._worker.add(name)
 
     async def work(self, name: str) -> None:
+        if name not in self._ending:  # a retry that comes late: this is another of the name
+            return
         left = False
         for collection in self._store.collections():
             for entry in self._store.list(collection, name):

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.apiserver.conftest import CONFIG_MAPS, MERGE, NAMESPACES
 from tests.waiting import until
 
-from isvc.apiserver.background.namespaces import AUTHORITY
+from isvc.apiserver.background.definitions import DefinitionFinalizer
+from isvc.apiserver.background.namespaces import AUTHORITY, NamespaceFinalizer
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 controllers = pytest.mark.parametrize("http", [{"controllers": True}], indirect=True)
@@ -99,6 +100,13 @@ async def test_a_namespace_goes_when_it_is_empty(http):
     await until(lambda: http.server.store.get("namespaces", "", "going") is None)
 
 
+async def test_a_late_retry_leaves_the_next_namespace_of_the_name_alone(http):
+    """What could not be deleted is tried again a second later: the namespace may have gone by then, and come again."""
+    await http.create(CONFIG_MAPS, metadata={"name": "new"})
+    await NamespaceFinalizer(http.server.api).work("default")
+    assert names(http) == {"new"}
+
+
 async def test_without_controllers_nothing_goes_by_itself(http):
     root = await http.create(CONFIG_MAPS, metadata={"name": "root"})
     await http.create(CONFIG_MAPS, metadata={"name": "child", "ownerReferences": owned_by(root)})
@@ -107,7 +115,8 @@ async def test_without_controllers_nothing_goes_by_itself(http):
     assert names(http) == {"child", "later"}
 
 
-async def test_a_definition_takes_its_objects_with_it(http):
+async def define_foos(http) -> str:
+    """Returns where objects of a new kind are, of which one is held."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     spec = {"group": "x.io", "scope": "Namespaced", "names": {"plural": "foos", "kind": "Foo"}, "versions": [version]}
@@ -115,6 +124,17 @@ async def test_a_definition_takes_its_objects_with_it(http):
     foos = "/apis/x.io/v1/namespaces/default/foos"
     held = {"apiVersion": "x.io/v1", "kind": "Foo", "metadata": {"name": "f", "finalizers": ["x.io/hold"]}}
     assert (await http.ask("POST", foos, held)).code == 201
+    return foos
+
+
+async def test_a_late_retry_leaves_objects_of_the_next_definition_alone(http):
+    foos = await define_foos(http)
+    await DefinitionFinalizer(http.server.api).work("foos.x.io")
+    assert "deletionTimestamp" not in (await http.ask("GET", f"{foos}/f")).body["metadata"]
+
+
+async def test_a_definition_takes_its_objects_with_it(http):
+    foos = await define_foos(http)
     watch = await http.watch(foos)
     assert await watch.take(1) == [("ADDED", "f")]
     await http.ask("DELETE", f"{CRDS}/foos.x.io")
