@@ -57,3 +57,12 @@ async def test_labels_and_finalizers(client, commit, owner, namespace):
         await commit.metadata(DEPLOYMENTS, owner, finalizers=["example.com/another"])
     freed = await commit.metadata(DEPLOYMENTS, marked, finalizers=[])
     assert not freed["metadata"].get("finalizers")
+
+
+async def test_labels_do_not_go_over_an_edit_that_was_not_seen(client, commit, owner, namespace):
+    """What was planned before it would be taken for a plan of it, and a patch of the spec would undo it."""
+    edited = await client.patch(DEPLOYMENTS, name_of(owner), {"spec": {"replicas": 3}}, namespace)
+    with pytest.raises(Conflict):
+        await commit.metadata(DEPLOYMENTS, owner, labels={"a": "1"}, spec={"replicas": 2})
+    marked = await commit.metadata(DEPLOYMENTS, edited, labels={"a": "1"})
+    assert marked["spec"]["replicas"] == 3

@@ -167,9 +167,10 @@ class Engine:
             self._seen[key] = _Seen(wanted, compared.fingerprint, version)
             return Unchanged(live)
         updated = await self._client.update(child.resource, compared.replacement(owner))
-        self._remember(owner, child, updated)
-        if resource_version_of(updated) == version:
+        if resource_version_of(updated) == version:  # which somebody else wrote
+            self._remember(None, child, updated)
             return Unchanged(updated)
+        self._remember(owner, child, updated)
         return Updated(updated, repaired=seen is not None and seen.wanted == wanted)
 
     async def _is_settled(self, owner: Object, compared: Comparison, wanted: Wanted, seen: _Seen | None) -> bool:
@@ -209,7 +210,7 @@ class Engine:
         answer = await self._client.update(compared.child.resource, compared.replacement(owner), dry_run=True)
         return replace(compared, live=answer).fingerprint == compared.fingerprint
 
-    def _remember(self, owner: Object, child: Child, live: Object) -> None:
+    def _remember(self, owner: Object | None, child: Child, live: Object) -> None:
         self._memory.note(child.resource, live, owner=owner)
         made = Comparison(child, live, self._client.field_manager).fingerprint
         self._seen[child.key] = _Seen(fingerprint_of(child), made, resource_version_of(live))

@@ -70,7 +70,8 @@ class Commit:
     ) -> Object | None:
         """Gives the owner these finalizers and, beside its others, these labels and annotations; None if it has them.
 
-        A patch of the spec goes with that write, and causes none of its own.
+        A patch of the spec goes with that write, and causes none of its own. A Conflict is raised when the owner has
+        changed since it was read: whoever counts this write as its own would else take another's edit for it.
         """
         wanted = {"labels": (labels, labels_of(owner)), "annotations": (annotations, annotations_of(owner))}
         change: Object = {
@@ -79,9 +80,10 @@ class Commit:
             if (missing := {key: value for key, value in (given or {}).items() if found.get(key) != value})
         }
         if finalizers is not None and finalizers != finalizers_of(owner):
-            change |= {"finalizers": finalizers, "resourceVersion": resource_version_of(owner)}
+            change["finalizers"] = finalizers
         if not change:
             return None
+        change["resourceVersion"] = resource_version_of(owner)
         patch = {"metadata": change, **({"spec": spec} if spec else {})}
         written = await self._client.patch(resource, name_of(owner), patch, namespace_of(owner))
         self._memory.note(resource, written, owner=written)

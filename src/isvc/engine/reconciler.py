@@ -26,7 +26,7 @@ from isvc.engine.plan import Plan
 from isvc.engine.reporter import Reporter
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.errors import ApiError, BadRequest, Forbidden, Invalid
-from isvc.kube.objects import Key, Object, finalizers_of, generation_of, is_being_deleted
+from isvc.kube.objects import Key, Object, finalizers_of, generation_of, is_being_deleted, uid_of
 from isvc.kube.timestamps import timestamp
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Result
@@ -56,6 +56,7 @@ class Reconciler(Generic[O, P]):
         self._commit = Commit(context.client, context.cache)
         self._pauses = Pauses(context.clock)
         self._awaited, self._waiting = "", set[Key]()
+        self._uids: dict[Key, str] = {}  # of the objects that something is remembered of
         recorder = context.recorder.for_component(kind.event_source) if kind.event_source else context.recorder
         self._reporter = Reporter(kind, self._commit, recorder, self._pauses)
 
@@ -64,6 +65,9 @@ class Reconciler(Generic[O, P]):
         if raw is None:
             self._forget(key)
             return Result(is_gone=True)
+        if self._uids.get(key) not in (None, uid_of(raw)):  # another one, which came before the first was missed
+            self._forget(key)
+        self._uids[key] = uid_of(raw)
         try:
             report = await (self._end(raw) if is_being_deleted(raw) else self._converge(raw))
         except (ApiError, ClusterError):
@@ -192,6 +196,7 @@ class Reconciler(Generic[O, P]):
         self._waiting.discard(key)
         self._reporter.forget(key)
         self._pauses.forget(key)
+        self._uids.pop(key, None)
 
     def _now(self) -> str:
         return timestamp(self._clock.now())

@@ -11,7 +11,7 @@ from isvc.engine.plan import Child, ChildKey, Part, Plan, Want
 from isvc.insight.simulation.clock import SimulatedClock
 from isvc.insight.simulation.server import MemoryServer, Target
 from isvc.insight.simulation.simulation import KUBERNETES
-from isvc.kube.objects import Object, deep_copy, name_of
+from isvc.kube.objects import Object, deep_copy, name_of, resource_version_of
 from isvc.kube.resource import CONFIG_MAPS, Resource
 from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client import Client
@@ -111,12 +111,15 @@ class Memory:
         self.server, reader = server, server.reader
         self.serves, self.list, self.all_keys, self.keys = reader.serves, reader.list, reader.all_keys, reader.keys
         self.edition, self.by_index = reader.edition, reader.by_index
+        self.own_writes: set[str] = set()  # versions
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         return self.server.peek(resource, name)
 
     def note(self, resource: Resource, obj: Object, *, owner: Object | None = None) -> None:
         self.server.unseen.discard((resource, name_of(obj)))
+        if owner is not None:
+            self.own_writes.add(resource_version_of(obj))
 
 
 def live_of(outcome: Outcome, name: str) -> Object:

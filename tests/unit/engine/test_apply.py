@@ -91,6 +91,23 @@ async def test_a_child_that_the_cache_has_not_seen_is_compared_not_an_error(engi
     assert server.taken_requests() == ["GET ConfigMap a"]
 
 
+async def test_an_update_that_changes_nothing_is_no_write_of_ours(server):
+    """The version that it is answered with is of somebody else's write, which may be news."""
+
+    def admit(obj):
+        obj["data"] = {"x": "1"}
+        return obj
+
+    memory = Memory(server)
+    engine = Engine(server, memory)
+    server.admit = admit
+    await engine.apply(OWNER, plan(config("a", x="1")))
+    others = server.edit(CONFIG_MAPS, "a")
+    assert isinstance(result(await engine.apply(OWNER, plan(config("a", x="2"))), "a"), Unchanged)
+    assert "PUT ConfigMap a" in server.taken_requests()
+    assert others["metadata"]["resourceVersion"] not in memory.own_writes
+
+
 async def test_a_child_deleted_a_moment_ago_is_created(engine, server):
     await engine.apply(OWNER, plan(config("a", x="1")))
     gone = server.objects.pop((CONFIG_MAPS, "a"))

@@ -39,7 +39,7 @@ from isvc.engine.reconciler import Reconciler
 from isvc.insight.simulation.server import MemoryServer
 from isvc.insight.simulation.simulation import KUBERNETES, Memory
 from isvc.kube.conditions import find
-from isvc.kube.errors import InternalError
+from isvc.kube.errors import Conflict, InternalError
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import CONFIG_MAPS, NODES, Resource
 from isvc.serving.environment import Environment
@@ -193,6 +193,12 @@ class World:
     async def reconcile(self) -> Any:
         return await self.reconciler.reconcile(self.key)
 
+    def replace(self) -> None:
+        """Deletes the object and creates it again, before anybody hears of it."""
+        before = self.live or {}
+        metadata = {**before["metadata"], "uid": "another", "resourceVersion": "900", "finalizers": []}
+        self.objects.put(self.resource, {**before, "metadata": metadata, "status": {}})
+
     def break_step(self, step: str, error: Exception) -> Any:
         """From now on the step of the kind raises; returns the kind as it was."""
 
@@ -267,6 +273,33 @@ async def test_a_malformed_object_says_which_field_whatever_its_status(case: Cas
     world.reconciler._pauses.forget(world.key)
     await world.reconcile()
     assert (world.writes, len(world.events)) == (before, 1), "said once"
+
+
+async def test_another_object_of_the_name_is_told_of_as_the_first_was(case: Case) -> None:
+    world = World(case, case.malformed)
+    await world.reconcile()
+    first = list(world.events)
+    world.replace()
+    assert await world.reconcile() is None, "it does not rest because of the other"
+    assert world.events == [*first, *first]
+
+
+async def test_another_object_of_the_name_did_not_lose_what_the_first_had() -> None:
+    """The first had been ready, and was replaced in the instant in which it no longer was."""
+    world = World(CASES["inferenceservice"], SERVICE, {"conditions": [{"type": "Ready", "status": "True"}]})
+    kind = world.reconciler.kind
+
+    def fold(*given: Any) -> Any:
+        world.replace()
+        return kind.fold(*given)
+
+    world.reconciler.kind = replace(kind, fold=fold)
+    with pytest.raises(Conflict):
+        await world.reconcile()
+    world.reconciler.kind = kind
+    await world.reconcile()
+    assert world.ready["status"] != "True"
+    assert "InferenceServiceNotReady" not in [event.reason for event in world.events]
 
 
 async def test_a_malformed_object_can_be_deleted(case: Case) -> None:
