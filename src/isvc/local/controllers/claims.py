@@ -24,10 +24,10 @@ VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
 def controller(context: Context) -> Controller:
     async def reconcile(key: Key) -> None:
         claim = context.cache.get(PERSISTENT_VOLUME_CLAIMS, key.name, key.namespace)
+        for volume in context.cache.list(PERSISTENT_VOLUMES):
+            if is_being_deleted(volume) and _bound_to(volume) == key and not _is_used(volume, claim):
+                await context.remove_finalizer(PERSISTENT_VOLUMES, volume, VOLUME_PROTECTION)
         if claim is None:
-            for volume in context.cache.list(PERSISTENT_VOLUMES):
-                if is_being_deleted(volume) and _bound_to(volume) == key:
-                    await context.remove_finalizer(PERSISTENT_VOLUMES, volume, VOLUME_PROTECTION)
             return
         if is_being_deleted(claim):
             if not any(key in claims_of(pod) for pod in context.cache.list(PODS, key.namespace)):
@@ -55,7 +55,7 @@ def controller(context: Context) -> Controller:
 async def _bind_volume(context: Context, claim: Object) -> None:
     name = dig(claim, "spec", "volumeName")
     volume = context.cache.get(PERSISTENT_VOLUMES, name) if name else None
-    if volume is not None and dig(volume, "status", "phase") != "Bound":
+    if volume is not None and (dig(volume, "status", "phase") != "Bound" or not _is_used(volume, claim)):
         reference = {
             "apiVersion": "v1",
             "kind": PERSISTENT_VOLUME_CLAIMS.kind,
@@ -71,6 +71,11 @@ def _bound_to(volume: Object) -> Key:
     """Returns the claim of a volume; that of one without any does not exist."""
     reference = dig(volume, "spec", "claimRef") or {}
     return Key(reference.get("namespace", ""), reference.get("name", ""))
+
+
+def _is_used(volume: Object, claim: Object | None) -> bool:
+    """Returns whether this is the claim of a volume, and not one that came after it under its name."""
+    return claim is not None and dig(volume, "spec", "claimRef", "uid") in (None, uid_of(claim))
 
 
 def _comes_or_goes(before: Object | None, after: Object | None) -> bool:

@@ -10,18 +10,19 @@ import hashlib
 from collections.abc import Iterable
 
 from isvc.kube.objects import Key, Object, dig, is_being_deleted, labels_of, name_of, namespace_of, uid_of
-from isvc.kube.owners import controller_ref
+from isvc.kube.owners import controller_ref, is_controlled_by
 from isvc.kube.pods import is_terminal, port_of_pod
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
 from isvc.local.controllers.pods import is_ready
 from isvc.local.controllers.selection import LABELS, SELECTOR, services_selecting, with_labels
+from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE, service_of_slice
 from isvc.local.node.pods.ports import local_ports
-from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, OwnerOf, Watch, changed
 from isvc.toolkit.reads import Read
 
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+_US = "endpointslice-controller.k8s.io"
 
 
 def controller(context: Context) -> Controller:
@@ -33,7 +34,11 @@ def controller(context: Context) -> Controller:
         Watch(PODS, to=services_of, when=changed(_face)),
         Watch(ENDPOINT_SLICES, to=OwnerOf(SERVICES)),
     ]
-    reads = [Read(SERVICES, indexers=SELECTOR), Read(PODS, indexers=LABELS)]
+    reads = [
+        Read(SERVICES, indexers=SELECTOR),
+        Read(PODS, indexers=LABELS),
+        Read(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice}),
+    ]
     return Controller("endpointslice", EndpointSlices(context).reconcile, watches, workers=4, reads=reads)
 
 
@@ -54,16 +59,23 @@ class EndpointSlices:
             return
         pods = with_labels(self._cache, PODS, key.namespace, dig(service, "spec", "selector"))
         wanted = {name_of(item): item for pod in pods if (item := slice_of(service, pod)) is not None}
-        existing = {name_of(s): s for s in self._cache.by_index(ENDPOINT_SLICES, OWNER, uid_of(service))}
+        existing = {name_of(s): s for s in self._slices(key)}
         for name, item in sorted(wanted.items(), key=lambda pair: not _is_ready(pair[1])):
-            await self._write(item, existing.get(name))
+            await self._write(service, item, existing.get(name))
         for name in existing.keys() - wanted.keys():
             await self._context.delete(ENDPOINT_SLICES, existing[name])
 
-    async def _write(self, wanted: Object, existing: Object | None) -> None:
+    def _slices(self, key: Key) -> list[Object]:
+        """Returns our slices of the Service, also of one that had its name before: they show the same pods."""
+        found = self._cache.by_index(ENDPOINT_SLICES, SERVICE_OF_SLICE, str(key))
+        return [each for each in found if labels_of(each).get(MANAGED_BY) == _US]
+
+    async def _write(self, service: Object, wanted: Object, existing: Object | None) -> None:
         if existing is None:
             await self._context.create(ENDPOINT_SLICES, wanted)
-        elif existing.get("endpoints") != wanted["endpoints"] or existing.get("ports") != wanted["ports"]:
+            return
+        is_the_same = all(existing.get(field) == wanted[field] for field in ("endpoints", "ports"))
+        if not is_the_same or not is_controlled_by(existing, uid_of(service)):
             version = existing["metadata"]["resourceVersion"]
             metadata = {**wanted["metadata"], "resourceVersion": version}
             await self._context.update(ENDPOINT_SLICES, {**wanted, "metadata": metadata})
@@ -90,7 +102,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
         "metadata": {
             "name": f"{name_of(service)}-{suffix}",
             "namespace": namespace_of(service),
-            "labels": {SERVICE_NAME_LABEL: name_of(service), MANAGED_BY: "endpointslice-controller.k8s.io"},
+            "labels": {SERVICE_NAME_LABEL: name_of(service), MANAGED_BY: _US},
             "ownerReferences": [controller_ref(SERVICES.typed(service))],
         },
         "addressType": "IPv4",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from isvc.kube.conditions import Conditions, ConditionSet, conditions_of, find
 from isvc.kube.objects import Key, Object, annotations_of, dig, generation_of, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.owners import is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.rollout import replicas_of
@@ -57,7 +58,7 @@ def controller(context: Context) -> Controller:
 async def _deployment(context: Context, revision: Object) -> Object:
     """Makes the Deployment with the replicas that the Revision starts with; later the autoscaler decides."""
     live = context.cache.get(DEPLOYMENTS, deployment_name(name_of(revision)), namespace_of(revision))
-    if live is not None:
+    if live is not None and is_controlled_by(live, uid_of(revision)):
         return live
     scaling = scaling_of(context.cache, revision)
     wanted = deployment_of(revision, max(scaling.initial, scaling.least))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from isvc.kube.conditions import conditions_of, find, is_true
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, uid_of
-from isvc.kube.owners import controller_of
+from isvc.kube.objects import Key, Object, dig, finalizers_of, is_being_deleted, namespace_of, uid_of
+from isvc.kube.owners import controller_of, is_controlled_by
 from isvc.kube.resource import JOBS, PODS
 from isvc.kube.timestamps import timestamp
 from isvc.local.controllers.jobs.pods_wanted import Change, change, seconds_to_retry
@@ -25,13 +25,23 @@ from isvc.local.controllers.pods import is_active, is_ready, is_terminating
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
+from isvc.toolkit.reads import Read
 
 _OURS = "kubernetes.io/job-controller"
+_UNCOUNTED = "uncounted"
 
 
 def controller(context: Context) -> Controller:
     watches = [Watch(JOBS), Watch(PODS, to=OwnerOf(JOBS))]
-    return Controller("job", Jobs(context).reconcile, watches, workers=4, clock=context.clock)
+    reads = [Read(PODS, indexers={_UNCOUNTED: _uncounted})]
+    return Controller("job", Jobs(context).reconcile, watches, workers=4, clock=context.clock, reads=reads)
+
+
+def _uncounted(pod: Object) -> Iterable[str]:
+    """Indexes pods that wait to be counted by the name of their Job."""
+    owner = controller_of(pod)
+    if owner is not None and owner.get("kind") == JOBS.kind and FINALIZER in finalizers_of(pod):
+        yield str(Key(namespace_of(pod), owner.get("name", "")))
 
 
 class Jobs:
@@ -41,8 +51,8 @@ class Jobs:
 
     async def reconcile(self, key: Key) -> Result | None:
         job = self._cache.get(JOBS, key.name, key.namespace)
+        await self._release(self._left_by_others(key, job))
         if job is None:
-            await self._release(_left_by(key, self._cache.list(PODS, key.namespace)))
             return None
         if (dig(job, "spec", "managedBy") or _OURS) != _OURS:
             return None
@@ -53,6 +63,11 @@ class Jobs:
 
     def _pods(self, job: Object) -> list[Object]:
         return self._cache.by_index(PODS, OWNER, uid_of(job))
+
+    def _left_by_others(self, key: Key, job: Object | None) -> list[Object]:
+        """Returns pods of Jobs that had the name before, and are gone."""
+        pods = self._cache.by_index(PODS, _UNCOUNTED, str(key))
+        return [pod for pod in pods if job is None or not is_controlled_by(pod, uid_of(job))]
 
     async def _release(self, pods: Sequence[Object]) -> None:
         """Lets pods go that nobody counts any more."""
@@ -109,16 +124,6 @@ class Jobs:
                 case "Suspended":
                     reason = "Suspended" if condition["status"] == "True" else "Resumed"
                     self._context.recorder.event(job, "Normal", reason, condition["message"])
-
-
-def _left_by(key: Key, pods: Sequence[Object]) -> list[Object]:
-    """Returns pods whose Job, of this name, is gone."""
-    return [pod for pod in pods if _controller(pod) == (JOBS.kind, key.name)]
-
-
-def _controller(pod: Object) -> tuple[str, str]:
-    reference = controller_of(pod) or {}
-    return reference.get("kind", ""), reference.get("name", "")
 
 
 def job_status(job: Object, pods: Sequence[Object], counts: Tally, outcome: Verdict | None, now: datetime) -> Object:

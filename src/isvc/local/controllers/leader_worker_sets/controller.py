@@ -104,7 +104,7 @@ class LeaderWorkerSets:
         live = self._cache.get(DEPLOYMENTS, name_of(worker_set), namespace_of(worker_set))
         if live is None:
             live = await self._context.create_or_get(DEPLOYMENTS, wanted)
-        elif is_outdated(live, worker_set):
+        elif is_outdated(live, worker_set) or not is_controlled_by(live, uid_of(worker_set)):
             live = await self._context.patch(DEPLOYMENTS, live, wanted)
         status = live.get("status") or {}
         return Groups(replicas_of(worker_set), status.get("readyReplicas", 0), status.get("updatedReplicas", 0))
