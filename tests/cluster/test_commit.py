@@ -6,9 +6,11 @@ import pytest
 from examples.greeter import plan
 
 from isvc.engine.commit import Commit
-from isvc.kube.errors import Conflict
+from isvc.kube.errors import Conflict, Invalid
 from isvc.kube.objects import Object, name_of
 from isvc.kube.resource import DEPLOYMENTS, Resource
+from isvc.toolkit.clock import SystemClock
+from isvc.toolkit.context import Context
 
 
 class Noted:
@@ -66,3 +68,12 @@ async def test_labels_do_not_go_over_an_edit_that_was_not_seen(client, commit, o
         await commit.metadata(DEPLOYMENTS, owner, labels={"a": "1"}, spec={"replicas": 2})
     marked = await commit.metadata(DEPLOYMENTS, edited, labels={"a": "1"})
     assert marked["spec"]["replicas"] == 3
+
+
+async def test_a_patch_does_not_reach_another_object_of_the_name(client, memory, owner, namespace):
+    context = Context(client, memory, None, SystemClock())  # type: ignore[arg-type]
+    await client.delete(DEPLOYMENTS, name_of(owner), namespace)
+    again = {**owner, "metadata": {"name": name_of(owner), "namespace": namespace}}
+    await client.create(DEPLOYMENTS, again)
+    with pytest.raises((Conflict, Invalid)):
+        await context.patch(DEPLOYMENTS, owner, {"spec": {"replicas": 0}})

@@ -155,6 +155,20 @@ def test_what_is_missing_is_waited_for(here):
     here.kubectl("delete", "pod", "waiter", "stranger")
 
 
+def test_what_is_mounted_follows_what_was_deleted_and_created_again(here):
+    here.kubectl("create", "configmap", "palette", "--from-literal=colour=blue")
+    mounts = [{"name": "palette", "mountPath": "/palette"}]
+    reader = pod("reader", "import time; time.sleep(600)", volumeMounts=mounts)
+    reader["spec"]["volumes"] = [{"name": "palette", "configMap": {"name": "palette"}}]
+    here.apply(reader)
+    until(lambda: container(here, "reader").get("ready"), "the pod to run")
+    here.kubectl("delete", "configmap", "palette")
+    here.kubectl("create", "configmap", "palette", "--from-literal=colour=red")
+    uid = here.get("pod", "reader")["metadata"]["uid"]
+    until(lambda: (here.home / "pods" / uid / "volumes" / "palette" / "colour").read_text() == "red", "the new colour")
+    here.kubectl("delete", "pod", "reader")
+
+
 def test_a_process_that_does_not_want_to_end_is_made_to(here):
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready'); time.sleep(600)"
     here.apply(pod("stubborn", code))

@@ -70,7 +70,11 @@ class Context:
             return None
 
     async def patch(self, resource: Resource, obj: Object, patch: Object, *, subresource: str = "") -> Object:
-        """Returns the object after a merge patch, which the cache knows at once."""
+        """Returns this very object after a merge patch, which the cache knows at once.
+
+        Raises Conflict where another one has its name by now, and Invalid on a kube-apiserver.
+        """
+        patch = {**patch, "metadata": {"uid": uid_of(obj), **(patch.get("metadata") or {})}}
         answer = await self.client.patch(resource, name_of(obj), patch, namespace_of(obj), subresource=subresource)
         self.cache.note(resource, answer)
         return answer
@@ -85,7 +89,7 @@ class Context:
         before, new = obj.get("status") or {}, (annotations or {}).items() - annotations_of(obj).items()
         if status == before and not new:
             return
-        metadata = {"uid": uid_of(obj), **({"annotations": dict(new)} if new else {})}
+        metadata = {"annotations": dict(new)} if new else {}
         patch = {"metadata": metadata, "status": _replacing_patch(before, status)}
         try:
             await self.patch(resource, obj, patch, subresource="status")
@@ -98,7 +102,7 @@ class Context:
             return
         others = [each for each in finalizers_of(obj) if each != finalizer]
         try:
-            await self.patch(resource, obj, {"metadata": {"uid": uid_of(obj), "finalizers": others or None}})
+            await self.patch(resource, obj, {"metadata": {"finalizers": others or None}})
         except NotFound:
             return
 

@@ -33,9 +33,9 @@ async def claim(context: Context, resource: Resource, owner: Object) -> None:
         references = _wanted_references(item, owner, fits=selector.matches(labels_of(item)))
         if references is None or not is_active(item):
             continue
-        identity = {"uid": uid_of(item), "resourceVersion": resource_version_of(item)}
+        version = {"resourceVersion": resource_version_of(item)}
         with suppress(Conflict, NotFound):
-            await context.patch(resource, item, {"metadata": {**identity, "ownerReferences": references}})
+            await context.patch(resource, item, {"metadata": {**version, "ownerReferences": references}})
 
 
 def _wanted_references(item: Object, owner: Object, *, fits: bool) -> list[Object] | None:

@@ -40,7 +40,7 @@ async def _write(context: Context, wanted: Object, live: Object | None) -> None:
         with suppress(AlreadyExists):
             await context.create(ENDPOINTS, wanted)
     elif (live.get("subsets") or []) != wanted["subsets"] or not labels_of(wanted).items() <= labels_of(live).items():
-        patch = {"metadata": {"uid": uid_of(live), "labels": labels_of(wanted)}, "subsets": wanted["subsets"]}
+        patch = {"metadata": {"labels": labels_of(wanted)}, "subsets": wanted["subsets"]}
         await context.patch(ENDPOINTS, live, patch)
 
 

@@ -178,10 +178,10 @@ class Node:
             await refuse_in_ended(ended, self._services.pods / uid_of(ended), self._client, self._clock)
 
     def _contents_changed(self, resource: Resource, before: Object | None, after: Object | None) -> None:
-        if before is None or after is None:  # pods wait for what is missing, and keep what went
+        if after is None:  # pods wait for what is missing, and keep what went
             return
         for worker in self._workers.values():
-            if mounts(worker.pod, resource, after):
+            if worker.containers and mounts(worker.pod, resource, after):
                 self._ending.start(worker.renew_volumes())
 
     def _is_ours(self, pod: Object) -> bool:

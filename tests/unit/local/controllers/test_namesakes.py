@@ -1,4 +1,4 @@
-"""Objects that were deleted and created again before a controller missed them: what the first left is not the second's."""
+"""Objects deleted and created again before a controller missed them: what the first left is not the second's."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class LeaderWorkerSets:
         for pod in step.delete:
             await delete_pod(self._context, worker_set, pod)
         for leader in newly_complete(self._pods(worker_set)):
-            mark = {"metadata": {"uid": uid_of(leader), "annotations": {COMPLETE: "true"}}}
+            mark = {"metadata": {"annotations": {COMPLETE: "true"}}}
             with suppress(NotFound):
                 await self._context.patch(PODS, leader, mark)
         return groups(worker_set, self._pods(worker_set))
