@@ -17,6 +17,7 @@ from isvc.controllers.revisions import controller
 from isvc.kube.objects import Object
 from isvc.kube.resource import CONTROLLER_REVISIONS
 from isvc.serving.environment import Environment
+from isvc.serving.revisions import revisions_of
 from isvc.toolkit.client import Client, kubeconfig
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller
@@ -96,3 +97,23 @@ async def test_history_and_undo(cluster, client, namespace) -> None:
         await until(kept("gs://c", "gs://a", "gs://d"), "the oldest one goes")
         wrong = await isvc(cluster, namespace, "undo", "iris", "--to-revision", "99")
         assert "iris has no revision 99; there are: " in wrong.stderr
+
+
+async def test_a_spec_that_a_service_of_the_name_has_left_becomes_the_next_ones(cluster, client, namespace) -> None:
+    """Nobody collects garbage here, as in the moment before it is done."""
+    await definitions.install(client, *our_crds())
+
+    async def change(uri: str) -> None:
+        patch = {"spec": {"predictor": {"model": {"storageUri": uri}}}}
+        await client.patch(INFERENCE_SERVICES, "iris", patch, namespace)
+
+    async def history() -> list[Object]:
+        service = await client.get(INFERENCE_SERVICES, "iris", namespace)
+        return revisions_of(service, (await client.list(CONTROLLER_REVISIONS, namespace)).items)
+
+    async with Client.connect(kubeconfig.load(cluster.kubeconfig)) as own, running(own, namespace, _built):
+        for _ in range(2):
+            await client.create(INFERENCE_SERVICES, service("gs://a"), namespace)
+            await change("gs://b")
+            await until(history, "the change is kept")
+            await client.delete(INFERENCE_SERVICES, "iris", namespace)

@@ -64,8 +64,10 @@ class Reconciler:
         name, namespace = name_of(revision), namespace_of(revision)
         try:
             await self._client.create(CONTROLLER_REVISIONS, revision, patience=_PATIENCE)
-        except AlreadyExists:  # the spec of an even earlier time, or another replica was faster
-            await self._client.patch(CONTROLLER_REVISIONS, name, {"revision": revision["revision"]}, namespace)
+        except AlreadyExists:  # of an even earlier time, by a faster replica, or left by a service of the name
+            owner = {"ownerReferences": revision["metadata"]["ownerReferences"]}
+            patch = {"metadata": owner, "revision": revision["revision"]}
+            await self._client.patch(CONTROLLER_REVISIONS, name, patch, namespace)
         except NotFound:  # its namespace is gone
             return
         if generation_of(service) > self._limit:  # before, there cannot be more than that
