@@ -41,6 +41,8 @@ def observe(reader: Reader, raw: Object, answers: Answers, now: str) -> Observed
     raw, model = read(TrainedModel, raw)
     namespace = model.metadata.namespace
     service = reader.get(INFERENCE_SERVICES, model.spec.inference_service, namespace)
+    if service is None:  # a model without one is deleted: it may have been heard of before its service
+        service = answers[Stored(INFERENCE_SERVICES, model.spec.inference_service, namespace)]
     return Observed(
         raw=raw,
         model=model,

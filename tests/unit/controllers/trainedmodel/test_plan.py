@@ -10,7 +10,7 @@ from isvc.api.trainedmodel import TrainedModel
 from isvc.controllers.trainedmodel.observe import Observed, model_config, observe
 from isvc.controllers.trainedmodel.plan import ALLOCATED_LABEL, PARENT_LABEL, claim, finalize, plan
 from isvc.controllers.trainedmodel.status import LOOK_AGAIN, fold
-from isvc.engine.needs import Answers
+from isvc.engine.needs import Answers, Needs, Stored
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Retire, Want
 from isvc.kube import conditions
@@ -194,3 +194,14 @@ def test_a_malformed_neighbour_keeps_no_model_from_being_served():
     [part] = plan(found).parts
     assert isinstance(part.answer, Want)
     assert part.answer.edits
+
+
+def test_a_model_that_is_heard_of_before_its_service_is_not_deleted():
+    """Models and services are watched apart: of two that were created one after the other, the second may come first."""
+    asked = Stored(INFERENCE_SERVICES, "fleet", "ns")
+    with pytest.raises(Needs) as raised:
+        observe(MemoryReader(), model(), Answers(), NOW)
+    assert raised.value.needs == (asked,)
+    found = observe(MemoryReader(), model(), Answers({asked: service()}), NOW)
+    assert found.service is not None
+    assert observe(MemoryReader(), model(), Answers({asked: None}), NOW).service is None
