@@ -1,9 +1,10 @@
-"""A proxy to the API server that misbehaves on demand: cuts watches, refuses them, fails, or is away altogether."""
+"""A proxy to the API server that misbehaves on demand: cuts watches, holds them up, refuses them, fails, or is away."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import random
 from dataclasses import replace
 
 import aiohttp
@@ -19,6 +20,7 @@ class FaultyProxy:
         self._cluster = cluster
         self._open: set[asyncio.Transport] = set()
         self.cut_every: float | None = None
+        self.lag = 0.0  # seconds by which what a watch says may be late, each by itself
         self.expire_watches = False
         self.away = False
         self.refusal = ""  # Forbidden or NotFound,
@@ -128,6 +130,8 @@ class FaultyProxy:
                 self._open.add(connection)
             try:
                 async for chunk in answer.content.iter_any():
+                    if watching and self.lag:
+                        await asyncio.sleep(random.uniform(0, self.lag))
                     await response.write(chunk)
             finally:
                 self._open.discard(connection)

@@ -1,6 +1,7 @@
 """Any life that a service leads ends where its last spec, applied to an empty namespace, would have begun.
 
-Edits, children deleted or bent by hand, restarts and API errors come in any order; what counts is the end.
+Edits, children deleted or bent by hand, a deletion and another creation, restarts, API errors and late watches come in
+any order; what counts is the end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.cluster.lifecycles.stage import Platform, Running, running, service, 
 from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
-from isvc.kube.errors import Conflict, NotFound
+from isvc.kube.errors import AlreadyExists, Conflict, NotFound
 from isvc.kube.objects import Key, Object, name_of, namespace_of
 from isvc.kube.resource import DEPLOYMENTS, NAMESPACES, SERVICES
 from isvc.serving.thirdparty import KNATIVE_SERVICES
@@ -61,7 +62,7 @@ HAPPENINGS = st.one_of(
     st.tuples(st.just("edit"), EDITS),
     st.tuples(st.just("delete a child"), st.integers(0, 9)),
     st.tuples(st.just("bend a child"), st.integers(0, 9)),
-    st.tuples(st.sampled_from(["everything is healthy", "restart", "errors"]), st.none()),
+    st.tuples(st.sampled_from(["everything is healthy", "restart", "errors", "late watches", "replace"]), st.none()),
 )
 KNATIVE_HAPPENINGS = st.one_of(HAPPENINGS, st.tuples(st.just("edit"), CANARIES))
 
@@ -97,6 +98,23 @@ class Life:
             await self.start()
         elif what == "errors":
             self.proxy.failing = 5
+        elif what == "late watches":
+            self.proxy.lag = 0.3
+        elif what == "replace":
+            await self._replace(namespace)
+
+    async def _replace(self, namespace: str) -> None:
+        """Deletes the service and creates it again as soon as that is possible, when its children are still there."""
+        live = await self.client.get(INFERENCE_SERVICES, "life", namespace)
+        metadata = {"name": "life", "namespace": namespace, "annotations": live["metadata"].get("annotations") or {}}
+        await self.client.delete(INFERENCE_SERVICES, "life", namespace)
+
+        async def is_created() -> bool:
+            with contextlib.suppress(AlreadyExists):
+                return bool(await self.client.create(INFERENCE_SERVICES, {**live, "metadata": metadata, "status": {}}))
+            return False
+
+        await until(is_created, "it is created again", every=0.001)
 
     async def _to_a_child(self, index: int, namespace: str, act) -> None:
         children = [(r, c) for r in CHILDREN for c in (await self.client.list(r, namespace)).items]
@@ -152,7 +170,7 @@ async def lead(cluster, mode: str, happenings) -> None:
         await client.create(INFERENCE_SERVICES, service(lived))
         for what, detail in happenings:
             await life.happen(what, detail, lived)
-        proxy.failing = 0
+        proxy.failing, proxy.lag = 0, 0.0
         await client.patch(INFERENCE_SERVICES, "life", edit(canaryTrafficPercent=None), lived)
         last = await client.get(INFERENCE_SERVICES, "life", lived)
         metadata = {"name": "life", "namespace": fresh, "annotations": last["metadata"].get("annotations") or {}}

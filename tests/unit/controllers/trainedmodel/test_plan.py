@@ -197,7 +197,7 @@ def test_a_malformed_neighbour_keeps_no_model_from_being_served():
 
 
 def test_a_model_that_is_heard_of_before_its_service_is_not_deleted():
-    """Models and services are watched apart: of two that were created one after the other, the second may come first."""
+    """Both are watched apart: of two that were created one after the other, the second may be heard of first."""
     asked = Stored(INFERENCE_SERVICES, "fleet", "ns")
     with pytest.raises(Needs) as raised:
         observe(MemoryReader(), model(), Answers(), NOW)

@@ -49,7 +49,7 @@ class World:
         self.objects, clock = Memory(), ManualClock()
         server = MemoryServer(self.objects, clock, KUBERNETES)
         server.admission = self
-        self.context = Context(Client(server), self.objects, Events(), clock)  # type: ignore[arg-type]
+        self.context = Context(Client(server), self.objects, Events(), clock)
 
     async def admit(self, resource: Resource, new: Object, old: Object | None = None) -> Object:
         return new
