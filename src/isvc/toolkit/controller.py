@@ -99,6 +99,11 @@ class Watch:
             return True
         return self.past and self.to is not None and not isinstance(self.to, OwnerOf)
 
+    @property
+    def is_of_itself(self) -> bool:
+        """Whether it reconciles the very object that changes."""
+        return self.to is None and self.on_change is None
+
     def keys(self, before: Object | None, after: Object | None) -> Iterable[Key]:
         if self.on_change is not None:
             yield from self.on_change(before, after)
@@ -178,6 +183,8 @@ class Controller:
 
         def enqueue(before: Object | None, after: Object | None) -> None:
             for key in watch.keys(before, after):
+                if after is None and watch.is_of_itself:
+                    self.queue.forget(key)  # another of the name may come before this one is missed
                 if key in self._heard and not watch.own:
                     # When the reconcile is over it is known whether this was its own write or another's.
                     self._heard[key].add(resource_version_of(after) if after else "")

@@ -128,6 +128,21 @@ async def test_a_crash_is_logged_and_tried_again(caplog):
     assert controller.queue.retry(Key("ns", "a")) == FIRST_BACKOFF
 
 
+async def test_another_object_of_the_name_does_not_wait_for_the_failures_of_the_first():
+    """It comes before a reconcile has missed the first one."""
+    changes, key = Changes(), Key("ns", "a")
+    controller = Controller("test", Attempts(None), [Watch(DEPLOYMENTS), Watch(SERVICES, to=lambda service: [key])])
+    controller.connect(changes)  # type: ignore[arg-type]
+    for _ in range(10):
+        controller.queue.retry(key)
+    of_deployments, of_services = changes.handlers
+    of_services(deployment("child"), None)
+    assert controller.queue.retry(key) > FIRST_BACKOFF
+    of_deployments(deployment("a"), None)
+    of_deployments(None, deployment("a"))
+    assert controller.queue.retry(key) == FIRST_BACKOFF
+
+
 async def test_a_reconcile_may_ask_to_be_called_again():
     attempts = Attempts(Result(requeue_after=0.001), None)
     await run(Controller("test", attempts, []), attempts)

@@ -225,4 +225,4 @@ class Simulation:
 
 def _reconciled_kind(controller: Controller) -> Resource:
     """Returns the kind that a controller reconciles: the one that it watches for its own sake."""
-    return next(watch.resource for watch in controller.watches if watch.to is None and watch.on_change is None)
+    return next(watch.resource for watch in controller.watches if watch.is_of_itself)
