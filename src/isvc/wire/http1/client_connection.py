@@ -134,6 +134,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost(self)
         self.reusable = False
+        del self._parser  # which refers to us: with it goes all of a connection, without the garbage collector
         if self._ended:
             return
         if exc is None and not self._in_head and not self._delimited:

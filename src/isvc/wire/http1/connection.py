@@ -124,6 +124,7 @@ class Connection(asyncio.Protocol, Generic[R]):
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost(self)
         self._closing = True
+        del self._parser  # which refers to us: with it goes all of a connection, without the garbage collector
         self._waiting.clear()
         self._writable.set()
         if self._tunnel is not None:

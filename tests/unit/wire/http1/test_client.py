@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import aclosing, suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.wire.http1.peer import GET, OK, Conversation, answers_forever, peer, says
+from tests.waiting import until
 
-from isvc.wire.http1.client_connection import AnswerTooLarge, Broken, Stale
+from isvc.wire.http1.client_connection import AnswerTooLarge, Broken, ClientConnection, Stale
 from isvc.wire.http1.message import encode_request, header_lines
 from isvc.wire.http1.pool import Pool
 
@@ -33,6 +35,18 @@ async def test_one_connection_serves_one_request_after_the_other():
     async with peer(answers_forever) as (pool, connections):
         assert [await get(pool) for _ in range(3)] == [b"ok"] * 3
     assert len(connections) == 1
+
+
+def client_connections() -> list[int]:
+    return [id(each) for each in gc.get_objects() if isinstance(each, ClientConnection)]
+
+
+async def test_a_connection_that_ended_leaves_nothing_to_the_garbage_collector(without_collector):
+    before = client_connections()
+    async with peer(answers_forever) as (pool, _):
+        assert await get(pool) == b"ok"
+        assert client_connections() != before
+    await until(lambda: client_connections() == before, "the end of the connection")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from tests.waiting import until
@@ -31,8 +32,10 @@ class Pages(Handler[Request]):
 
     def __init__(self) -> None:
         self.asked, self.decide, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.connections: WeakSet[Connection[Request]] = WeakSet()
 
     def handle(self, request: Request, connection: Connection[Request]) -> Response | Awaitable[Response]:
+        self.connections.add(connection)
         if request.path == "/ponder":
             return self._ponder()
         if request.path == "/stream":
@@ -232,6 +235,22 @@ async def test_who_answers_too_late_is_cut_off_at_the_end(start: Start) -> None:
     await running.http.stop(drain_seconds=0.01)
     assert await ended(reader)
     running.pages.decide.set()
+
+
+@pytest.mark.parametrize("path", [b"/", b"/stream"])
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+async def test_a_connection_that_ended_leaves_nothing_to_the_garbage_collector(
+    start: Start, tmp_path: Path, without_collector: None, path: bytes, tls: bool
+) -> None:
+    running = await start(**({"tls": certificate_files(tmp_path)} if tls else {}))
+    trusted = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
+    reader = await running.connect(
+        GET.replace(b"/", path, 1), **({"ssl": trusted, "server_hostname": "localhost"} if tls else {})
+    )
+    await reader.readuntil(b"\r\n\r\n")
+    assert len(running.pages.connections) == 1
+    running.writer.close()
+    await until(lambda: not running.pages.connections, "the end of the connection")
 
 
 def new_pair() -> Pair:
