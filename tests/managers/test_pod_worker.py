@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import weakref
 from datetime import datetime
 from pathlib import Path
 
+import pytest
 from tests.manual_clock import ManualClock
 from tests.waiting import until
 
@@ -21,6 +23,7 @@ from isvc.local.node.processes.process import Reaper
 from isvc.local.node.programs.images import ImageTable
 from isvc.local.node.programs.warm import WarmServers
 from isvc.toolkit.client import Client
+from isvc.toolkit.clock import Clock, SystemClock
 from isvc.toolkit.recorder import Recorder
 
 
@@ -35,7 +38,7 @@ class FaultyClock(ManualClock):
         return super().now()
 
 
-def services(client: Client, clock: ManualClock, home: Path) -> NodeServices:
+def services(client: Client, clock: Clock, home: Path) -> NodeServices:
     async def drain(ports: list[int], seconds: float) -> None:
         clock.now()
 
@@ -96,26 +99,36 @@ async def test_what_failed_is_tried_again(client, namespace, tmp_path, caplog):
     await worker.vanish()
 
 
-async def test_a_pod_that_is_gone_leaves_nothing_to_the_garbage_collector(client, namespace, tmp_path):
-    spec = {"containers": [{"name": "server", "image": "example.com/no-program-here"}]}
+SERVER = "import socket, sys; server = socket.create_server(('127.0.0.1', int(sys.argv[1]))); server.accept(); input()"
+
+
+@pytest.mark.parametrize("image", ["example.com/no-program-here", "example.com/server"])
+async def test_a_pod_that_is_gone_leaves_nothing_old_to_the_garbage_collector(client, namespace, tmp_path, image):
+    """What is new, such as the traceback of a task's end, is soon looked at; what is older hardly ever."""
+    table = {"images": {"example.com/server": {"command": ["python", "-c", SERVER, "{port}"]}}}
+    (tmp_path / "images.yaml").write_text(json.dumps(table))
+    server = {"name": "server", "image": image, "ports": [{"containerPort": 8080}], "stdin": True}
+    server |= {"readinessProbe": {"tcpSocket": {"port": 8080}}, "resources": {"limits": {"memory": "1Gi"}}}
     metadata = {"name": "gone", "namespace": namespace}
-    pod = await client.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    node = services(client, ManualClock(), tmp_path)
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [server]}}
+    pod = await client.create(PODS, manifest)
+    node = services(client, SystemClock(), tmp_path)
     worker = PodWorker(pod, node)
 
-    async def is_running() -> bool:
-        return dig(await client.get(PODS, "gone", namespace), "status", "phase") == "Running"
+    async def is_ready() -> bool:
+        return bool(dig(await client.get(PODS, "gone", namespace), "status", "containerStatuses", 0, "ready"))
 
     node.opened.set()
     worker.start()
-    await until(is_running)
+    await until(is_ready)
     seen = weakref.ref(worker)
     gc.collect()
-    gc.disable()
+    gc.freeze()
     try:
         await worker.vanish()
         del worker
         await asyncio.sleep(0)  # what has waited for its tasks lets go of them
+        gc.collect()
         assert seen() is None
     finally:
-        gc.enable()
+        gc.unfreeze()

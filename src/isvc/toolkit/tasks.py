@@ -15,6 +15,20 @@ async def cancel(*tasks: asyncio.Future[Any] | None) -> None:
     await asyncio.gather(*begun, return_exceptions=True)
 
 
+async def run_together(*works: Coroutine[Any, Any, None]) -> None:
+    """Runs all to their end; where one fails, or this is cancelled, the others are ended before it raises.
+
+    As a TaskGroup does, which is part of a cycle once it was cancelled (until Python 3.13): what it ran waited for the
+    garbage collector with everything that it knew.
+    """
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        await cancel(*tasks)
+        tasks.clear()
+
+
 class Background(set[asyncio.Task[None]]):
     """Tasks that nobody waits for: the event loop itself would let them be collected before they are done."""
 

@@ -23,7 +23,7 @@ from isvc.local.node.processes.logs import Log, last_lines, log_file
 from isvc.local.node.processes.process import CannotStart, Exit, Process, in_full, run_beside
 from isvc.local.node.programs.images import ImageTableError, Program, UnknownImage
 from isvc.local.node.streams.command_streams import Streams
-from isvc.toolkit.tasks import cancel
+from isvc.toolkit.tasks import cancel, run_together
 
 _BACK_OFF = (0, 1, 2, 4, 8, 16, 32, 60)
 _LONGEST_WAIT = 4  # of these, where a start waits for somebody to mend something, who wants to see that it helps
@@ -290,11 +290,12 @@ class Container:
         self.has_started.set()
         self.state.ready = readiness is None
         self._context.touch()
-        async with asyncio.TaskGroup() as group:
-            if readiness:
-                group.create_task(self._follow(asker, probes.over_http(readiness, self.spec, self._health)))
-            if liveness:
-                group.create_task(self._must_pass(asker, liveness, "Liveness"))
+        asked = []
+        if readiness:
+            asked.append(self._follow(asker, probes.over_http(readiness, self.spec, self._health)))
+        if liveness:
+            asked.append(self._must_pass(asker, liveness, "Liveness"))
+        await run_together(*asked)
 
     async def _post_start(self, asker: probes.Asker) -> bool:
         """Does the pod's own work after the start of the process, which ends if that fails."""

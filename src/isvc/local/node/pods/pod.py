@@ -42,7 +42,7 @@ from isvc.local.node.volumes.files import files_of, require_claims
 from isvc.local.node.volumes.images import fetch_images
 from isvc.toolkit.clock import until
 from isvc.toolkit.failure import ClusterError
-from isvc.toolkit.tasks import cancel
+from isvc.toolkit.tasks import cancel, run_together
 
 log = logging.getLogger("isvc.node")
 
@@ -114,7 +114,8 @@ class PodWorker:
         """Ends the pod's processes: it is no longer there at all."""
         await self.abandon(1)
         await self._clean_up()
-        self._end = None  # as above: in a cycle it would wait for the collector
+        self._end = self._context = None  # as above: in a cycle it would wait for the collector
+        self.containers = []
 
     async def renew_volumes(self) -> None:
         """Renews what is mounted and has changed; a pod that has not started reads it when it does."""
@@ -187,9 +188,7 @@ class PodWorker:
         specs = dig(self.pod, "spec", "containers") or []
         main = [Container(spec, state, context) for spec, state in zip(specs, self._main_states, strict=True)]
         self.containers += main
-        async with asyncio.TaskGroup() as group:
-            for container in main:
-                group.create_task(container.run(policy))
+        await run_together(*(container.run(policy) for container in main))
         await self._stop_containers(self._grace())  # the sidecars, which have nobody left to serve
         self._touch()
 
