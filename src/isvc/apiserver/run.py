@@ -36,7 +36,7 @@ async def _serve(server: Server, kubeconfig: Path) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, stop.set)
-    settle_memory()
+    settle_memory(server.store.count)
     write_private(kubeconfig, orjson.dumps(_credentials(server.url, server.identity), option=orjson.OPT_INDENT_2))
     logging.getLogger(__name__).info("serving at %s", server.url)
     await stop.wait()

@@ -134,7 +134,7 @@ async def _up(home: Home, choices: Choices, dashboard: tuple[Wanted, Opened] | N
         if dashboard:
             background.append(asyncio.create_task(_start_dashboard(stack, *dashboard)))
         gc.collect()
-        settle_memory()
+        settle_memory(stack.count_objects)
         try:
             await stack.run()
         finally:

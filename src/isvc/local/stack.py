@@ -145,6 +145,10 @@ class Stack:
         for row in SERVICES:
             self._managers[0].cache.subscribe(row.resource, handler)
 
+    def count_objects(self) -> int:
+        """Returns how many objects of the API all parts know, which share a cache."""
+        return self._managers[0].cache.count()
+
     def on_stop(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Calls it before everything else is stopped."""
         self._stack.push_async_callback(callback)

@@ -114,7 +114,7 @@ class Manager:
                 return
             if gc.isenabled():  # else whoever starts more than this will see to it
                 gc.collect()
-                settle_memory(MANY)
+                settle_memory(self.cache.count, MANY)
             if self._webhooks:
                 self._webhooks.open()
             self.ready = True

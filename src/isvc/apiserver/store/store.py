@@ -112,8 +112,10 @@ class Store:
         keys = [key for key in objects if key[0] == namespace] if namespace else objects
         return [objects[key] for key in sorted(keys)]
 
-    def count(self, collection: str) -> int:
-        return len(self._collections.get(collection, ()))
+    def count(self, collection: str = "") -> int:
+        """Returns how many objects there are in a collection ("" for all)."""
+        collections = (self._collections.get(collection, ()),) if collection else self._collections.values()
+        return sum(map(len, collections))
 
     def collections(self) -> tuple[str, ...]:
         """Returns the collections that hold something."""

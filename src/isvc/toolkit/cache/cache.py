@@ -133,6 +133,10 @@ class Cache:
         else:
             self._waiting.setdefault(resource, []).append((handler, before))
 
+    def count(self) -> int:
+        """Returns how many objects are in memory, of all kinds."""
+        return sum(len(informer.store) for mirror in self._mirrors.values() for informer in mirror.informers)
+
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         return self._mirror(resource).get(Key(namespace if resource.namespaced else "", name))
 
