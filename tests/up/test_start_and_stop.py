@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from tests.up.machine import Machine, machine, service, until
@@ -26,8 +27,10 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
         (tmp_path / f"{name}.py").write_text("raise ImportError('not for isvc')")
     here.start(prefix=("sh", "-c", 'cd "$0" && exec "$@"', str(tmp_path)))
     assert (here.home / "kubeconfig").stat().st_mode & 0o077 == 0
+    shutil.copytree(here.claim / "iris", rose := here.claim / "rose")
     here.apply(service("iris", "pvc://models/iris"))
-    here.wait_ready("iris")
+    here.apply(service("rose", "pvc://models/rose"))
+    here.wait_ready("iris", "rose")
     uid = here.get("isvc", "iris")["metadata"]["uid"]
     apply_llm_service(here)
     webhook_ports = (here.home / "run" / "webhook-ports.json").read_text()
@@ -42,10 +45,17 @@ def test_kill_9_leaves_nothing_and_the_next_start_recovers_everything(here, tmp_
     until(lambda: here.processes() == [], "all processes to end")
     assert here.isvc("status").returncode == 3
     assert "not running" in here.isvc("down").stdout
+    shutil.rmtree(rose)
 
     here.start()
-    answer = here.run("curl", "-sS", f"{here.gateway}/serving/default/iris/v1/models/iris:predict", "-d", ROWS)
+    refusal, answer = (
+        here.run("curl", "-sS", f"{here.gateway}/serving/default/{name}/v1/models/{name}:predict", "-d", ROWS)
+        for name in ("rose", "iris")
+    )
     assert json.loads(answer) == {"predictions": [0]}, "the first request did not wait for the pod"
+    assert "InferenceService default/rose is not ready" in refusal
+    assert "there is no rose in" in refusal
+    assert "took the request within" not in refusal, "it waited for a pod that cannot start"
     again = here.isvc("up")
     assert again.returncode == 1
     assert "already running" in again.stderr

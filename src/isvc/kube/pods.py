@@ -1,13 +1,26 @@
-"""Pods: whether they have ended, and the ports of their containers, which probes and Services may name."""
+"""Pods: whether they have ended or fail, and the ports of their containers, which probes and Services may name."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from isvc.kube.objects import Object, dig
+
+_FAILURES: Final = frozenset(  # for which a container waits to be started again
+    {"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError"}
+    | {"CreateContainerError", "RunContainerError", "ErrImageNeverPull"}
+)
 
 
 def is_terminal(pod: Object) -> bool:
     """Returns whether all of its containers have ended for good."""
     return dig(pod, "status", "phase") in ("Succeeded", "Failed")
+
+
+def is_failing(pod: Object) -> bool:
+    """Returns whether one of its containers crashes again and again, or cannot be started at all."""
+    statuses = (dig(pod, "status", field) or () for field in ("initContainerStatuses", "containerStatuses"))
+    return any(dig(each, "state", "waiting", "reason") in _FAILURES for found in statuses for each in found)
 
 
 def port_number(container: Object, port: int | str) -> int | None:

@@ -1,8 +1,8 @@
 """Services and InferencePools that say they are ready because the last `isvc up` was killed: their pods start again.
 
 Requests for them wait in the gateway until one of the pods is back, as they do for what sleeps: who starts `isvc up`
-and asks for a prediction gets it. Where none is back in a minute, requests are answered with the reason. An `isvc up`
-that was stopped has said what is not ready any more.
+and asks for a prediction gets it. Where all pods fail, or none is back in a minute, requests are answered with the
+reason. An `isvc up` that was stopped has said what is not ready any more.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from isvc.kube.objects import Key, Object, labels_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
+from isvc.kube.pods import is_failing
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES
-from isvc.local.controllers.pods import is_ready
+from isvc.local.controllers.pods import is_active, is_ready
+from isvc.local.controllers.selection import LABELS, SELECTOR, services_selecting, with_labels
 from isvc.local.gateway.endpoints.endpoint import Endpoint
-from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, candidates
+from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, candidates, labels_of_members
 from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE, ports, service_of_slice, slice_endpoints
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.knative.activator import Activator, Line
@@ -42,7 +44,7 @@ class Returning:
         self._pools: dict[Target, Line] = {}
         pools = (Read(resource, optional=True) for resource in POOLS_BY_GROUP.values())
         slices = Read(ENDPOINT_SLICES, indexers={SERVICE_OF_SLICE: service_of_slice})
-        cache.declare("returning", slices, Read(SERVICES), Read(PODS), *pools)
+        cache.declare("returning", slices, Read(SERVICES, indexers=SELECTOR), Read(PODS, indexers=LABELS), *pools)
         cache.subscribe(ENDPOINT_SLICES, self._slice_changed)
         cache.subscribe(PODS, self._pod_changed)
 
@@ -81,8 +83,29 @@ class Returning:
             self._pools[target].timeout = WITHIN
 
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:
-        if self._from_before is not None and before is None and after is not None and is_ready(after):
+        if self._from_before is None:
+            if after is not None and is_active(after) and is_failing(after):
+                self._look_at_failing(after)
+        elif before is None and after is not None and is_ready(after):
             self._ready_before.append({"metadata": {"namespace": namespace_of(after), "labels": labels_of(after)}})
+
+    def _look_at_failing(self, pod: Object) -> None:
+        """Gives up on those who have no other pods than such that fail."""
+        namespace = namespace_of(pod)
+        for service in services_selecting(self._cache, SERVICES, pod):
+            pods = with_labels(self._cache, PODS, namespace, dig(service, "spec", "selector"))
+            if (key := Key.of(service)) in self._awaited and _all_fail(pods):
+                self._fail(Target(key), self._awaited.pop(key).line)
+        for target in [target for target in self._pools if target.key.namespace == namespace]:
+            pool = self._cache.get(target.pool, target.key.name, namespace) if target.pool else None
+            if pool is not None and candidates([pod], pool):
+                pods = with_labels(self._cache, PODS, namespace, labels_of_members(pool))
+                if _all_fail(candidates(pods, pool)):
+                    self._fail(target, self._pools.pop(target))
+
+    def _fail(self, target: Target, line: Line) -> None:
+        self._close(target, line)
+        line.give_up(f"all pods of {target.key} fail", has_waited=True)
 
     def _slice_changed(self, before: Object | None, after: Object | None) -> None:
         if self._from_before is not None:
@@ -109,6 +132,10 @@ class Returning:
         self._awaited.clear()
         for target, line in opened.items():
             self._close(target, line)
+
+
+def _all_fail(pods: Iterable[Object]) -> bool:
+    return all(is_failing(pod) for pod in pods if is_active(pod))
 
 
 def _ready(slices: Iterable[Object], port: str) -> frozenset[Endpoint]:

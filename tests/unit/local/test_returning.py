@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from isvc.kube.objects import Key, Object
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
+from isvc.local.gateway.processor.lines import Unavailable
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.knative.activator import Activator
 from isvc.local.returning import Returning
@@ -56,7 +59,11 @@ def objects() -> Objects:
 def activator(objects: Any) -> Activator:
     backends = SimpleNamespace(has=lambda target: True, members=lambda name: SimpleNamespace(ready=()))
     gateway: Any = SimpleNamespace(
-        processor=SimpleNamespace(), backends=backends, publisher=SimpleNamespace(), target_changed=lambda target: None
+        processor=SimpleNamespace(),
+        backends=backends,
+        publisher=SimpleNamespace(),
+        target_changed=lambda target: None,
+        pools=SimpleNamespace(endpoints=lambda pool: ()),
     )
     return Activator(objects, gateway, SystemClock())
 
@@ -64,7 +71,7 @@ def activator(objects: Any) -> Activator:
 @pytest.fixture
 def returning(objects: Any, activator: Activator) -> Returning:
     found = Returning(objects, activator)
-    spec = {"ports": [{"name": "http", "port": 80}]}
+    spec = {"ports": [{"name": "http", "port": 80}], "selector": {"app": "iris"}}
     objects.put(SERVICES, {"metadata": {"name": "iris", "namespace": "default"}, "spec": spec})
     return found
 
@@ -109,20 +116,50 @@ async def test_after_a_while_requests_are_answered_with_the_reason(objects, acti
     assert activator.line(Target(IRIS)) is None
 
 
-def pod(*, ready: bool) -> Object:
-    metadata = {"name": "chat-1", "namespace": "default", "labels": {"app": "chat"}, "uid": "1"}
+def pod(app: str = "chat", name: str = "1", *, ready: bool = False, waiting: str = "") -> Object:
+    metadata = {"name": f"{app}-{name}", "namespace": "default", "labels": {"app": app}, "uid": name}
     condition = {"type": "Ready", "status": "True" if ready else "False"}
-    return {"metadata": metadata, "spec": {"containers": []}, "status": {"conditions": [condition]}}
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    status = {"conditions": [condition], "containerStatuses": [{"name": "server", "state": state}]}
+    return {"metadata": metadata, "spec": {"containers": []}, "status": status}
+
+
+POOL = {"selector": {"matchLabels": {"app": "chat"}}, "targetPorts": [{"number": 8000}]}
+CHAT = Target(Key("default", "chat"), INFERENCE_POOLS)
+
+
+@pytest.mark.parametrize("app", ["iris", "chat"])
+async def test_who_waits_is_told_when_all_pods_fail(objects, activator, returning, app):
+    objects.put(INFERENCE_POOLS, {"metadata": {"name": "chat", "namespace": "default"}, "spec": POOL})
+    objects.tell(PODS, None, pod("chat", ready=True))
+    objects.change(1001)
+    returning.begin()
+    target = Target(IRIS) if app == "iris" else CHAT
+    line = activator.line(target)
+    assert line is not None
+    waiting = asyncio.create_task(line.admitted().__aenter__())
+    await until(lambda: line.has_waiting)
+    for name in ("1", "2"):
+        objects.put(PODS, pod(app, name))
+    objects.put(PODS, failing := pod(app, "1", waiting="CrashLoopBackOff"))
+    objects.tell(PODS, None, failing)
+    assert line.has_waiting, "the other pod may only be slow"
+    objects.put(PODS, failing := pod(app, "2", waiting="ErrImageNeverPull"))
+    objects.tell(PODS, None, failing)
+    with pytest.raises(Unavailable) as told:
+        await waiting
+    assert told.value.reason == f"all pods of default/{app} fail"
+    assert told.value.has_waited, "which has the cause told as well"
+    assert activator.line(target) is None
+    assert activator.line(CHAT if app == "iris" else Target(IRIS)) is not None
 
 
 @pytest.mark.parametrize(("was_ready", "waits"), [(True, True), (False, False)], ids=["ready before", "not ready"])
 async def test_requests_for_a_pool_wait_if_it_had_members(objects, activator, returning, was_ready, waits):
-    spec = {"selector": {"matchLabels": {"app": "chat"}}, "targetPorts": [{"number": 8000}]}
-    objects.put(INFERENCE_POOLS, {"metadata": {"name": "chat", "namespace": "default"}, "spec": spec})
+    objects.put(INFERENCE_POOLS, {"metadata": {"name": "chat", "namespace": "default"}, "spec": POOL})
     objects.tell(PODS, None, pod(ready=was_ready))  # as it was when `isvc up` ended
     objects.tell(PODS, pod(ready=was_ready), pod(ready=not was_ready))
     returning.begin()
-    chat = Target(Key("default", "chat"), INFERENCE_POOLS)
-    assert (activator.line(chat) is not None) == waits
+    assert (activator.line(CHAT) is not None) == waits
     returning._give_up()
-    assert activator.line(chat) is None
+    assert activator.line(CHAT) is None

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
 
 from isvc.kube.conditions import FALSE, condition_of, conditions_of, is_condition_true
 from isvc.kube.objects import Object, dig
+from isvc.kube.pods import is_failing
 from isvc.serving import http_routes
-
-_FAILING: Final = frozenset(
-    {"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError"}
-    | {"CreateContainerError", "RunContainerError", "ErrImageNeverPull"}
-)
 
 
 class Health(StrEnum):
@@ -54,10 +49,9 @@ def _of_pod(pod: Object) -> Health:
     statuses = [
         each for field in ("initContainerStatuses", "containerStatuses") for each in dig(pod, "status", field) or ()
     ]
-    failing = any(dig(each, "state", "waiting", "reason") in _FAILING for each in statuses)
     ended = any(dig(each, "state", "terminated", "exitCode") for each in statuses)
     unschedulable = condition_of(pod, "PodScheduled").get("status") == FALSE
-    return Health.BROKEN if phase == "Failed" or failing or ended or unschedulable else Health.WAITING
+    return Health.BROKEN if phase == "Failed" or is_failing(pod) or ended or unschedulable else Health.WAITING
 
 
 def _of_workload(workload: Object) -> Health:

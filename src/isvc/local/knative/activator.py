@@ -116,12 +116,12 @@ class Line:
     def has_waiting(self) -> bool:
         return bool(self._waiting)
 
-    def give_up(self) -> None:
+    def give_up(self, reason: str, *, has_waited: bool = False) -> None:
         """Answers those who wait that nobody will take them."""
         while self._waiting:
             place = self._waiting.popleft()
             if not place.done():
-                place.set_exception(Unavailable(f"{self.key} was deleted while the request waited for a pod"))
+                place.set_exception(Unavailable(reason, has_waited=has_waited))
 
     def observe(self, traffic: Traffic) -> None:
         """Counts what went to pods without asking here."""
@@ -245,6 +245,6 @@ class Activator:
         for line in self._closed.pop(target):
             line.advance()
             if not self._gateway.backends.has(target):
-                line.give_up()
+                line.give_up(f"{line.key} was deleted while the request waited for a pod")
             elif line.has_waiting:
                 self._closed.setdefault(target, []).append(line)

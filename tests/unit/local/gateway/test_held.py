@@ -258,7 +258,7 @@ async def test_a_request_that_is_held_for_what_is_deleted_piece_by_piece_is_told
             await published()
 
     monkeypatch.setattr(processor, "_publisher", Deleting())
-    line.give_up()
+    line.give_up(f"{line.key} was deleted while the request waited for a pod")
     answer = await asked
     assert answer.status == 503
     assert "was deleted while the request waited" in (await answer.json())["error"]

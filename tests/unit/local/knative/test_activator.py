@@ -95,7 +95,7 @@ async def test_who_waits_for_what_is_deleted_is_told_so_at_once():
 
     waiting = [asyncio.create_task(request()) for _ in range(2)]
     await asyncio.sleep(0)
-    line.give_up()
+    line.give_up(f"{line.key} was deleted while the request waited for a pod")
     said = await asyncio.gather(*waiting, return_exceptions=True)
     assert all(isinstance(each, Unavailable) and "was deleted" in each.reason for each in said)
     assert line.demand.under_way == 0

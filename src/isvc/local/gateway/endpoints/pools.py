@@ -80,9 +80,15 @@ def candidates(pods: Iterable[Object], pool: Object) -> list[Object]:
 
 def pods_of(pods: Iterable[Object], pool: Object) -> list[Object]:
     """Returns the pods of a pool, ready or not."""
-    selector = dig(pool, "spec", "selector") or {}
-    wanted = selector.get("matchLabels", selector)  # the older group has the labels themselves
+    wanted = labels_of_members(pool)
     return [pod for pod in pods if wanted and wanted.items() <= labels_of(pod).items()]
+
+
+def labels_of_members(pool: Object) -> Mapping[str, str]:
+    """Returns the labels that pods of a pool have."""
+    selector = dig(pool, "spec", "selector") or {}
+    found: Mapping[str, str] = selector.get("matchLabels", selector)  # the older group has the labels themselves
+    return found
 
 
 def _endpoints(pod: Object, pool: Object) -> Iterable[Endpoint]:
