@@ -77,9 +77,12 @@ async def test_a_page_that_is_let_in_is_told_so_before_it_asks(served, path: str
         assert answer.headers["Access-Control-Allow-Headers"] == "authorization,x-own"
 
 
-@pytest.mark.parametrize(("host", "status"), [("h.test", 200), ("unknown.localhost", 404)])
-async def test_a_page_that_is_let_in_may_read_the_answer(served, host: str, status: int) -> None:
-    async with served.session.get("/", headers={**PAGE, "Host": host}) as answer:
+@pytest.mark.parametrize(
+    ("host", "path", "status"),
+    [("h.test", "/", 200), ("unknown.localhost", "/", 404), ("localhost", "/-/metrics", 200)],
+)
+async def test_a_page_that_is_let_in_may_read_the_answer(served, host: str, path: str, status: int) -> None:
+    async with served.session.get(path, headers={**PAGE, "Host": host}) as answer:
         assert answer.status == status
         assert answer.headers.getall("Access-Control-Allow-Origin") == ["http://allowed.test"]
         assert answer.headers["Access-Control-Expose-Headers"] == "*"

@@ -14,9 +14,9 @@ from typing import Final
 from isvc.kube.objects import Key, Object
 from isvc.local.gateway.endpoints.services import Port
 from isvc.local.gateway.envoy.messages import Route, RouteConfiguration, VirtualHost, encode, field
-from isvc.local.gateway.envoy.routes import ask, refuse
+from isvc.local.gateway.envoy.routes import ask
 from isvc.local.gateway.envoy.types import AGAIN, FIND_SCOPE, MOVED_HEADER, POD_HEADER, PROCESSOR, Json, typed
-from isvc.local.gateway.routes.rules import Refusal, Rule, service_rule
+from isvc.local.gateway.routes.rules import Rule, service_rule
 
 METRICS_PATH: Final = "/-/metrics"
 METRICS: Final = "metrics"
@@ -108,11 +108,10 @@ _COMMON: Final[Json] = {
     "request_body_buffer_limit": _KEPT,
     "typed_per_filter_config": {FIND_SCOPE: _OFF, PROCESSOR: _OFF},  # the latter is on where a route asks
 }
-_NO_METRICS: Final = Refusal(503, "the gateway has no metrics yet")
-_METRICS_ROUTE: Final = encode_route(
-    {"name": METRICS, "match": {"path": METRICS_PATH}, **refuse(_NO_METRICS), **ask(METRICS)}
-)
 _TO_ENVOY: Final[Json] = {"route": {"cluster": AGAIN, "timeout": "0s"}}
+_METRICS_ROUTE: Final = encode_route(  # a response in the route itself would keep allowed pages from reading it
+    {"name": METRICS, "match": {"path": METRICS_PATH}, **_TO_ENVOY, **ask(METRICS)}
+)
 _UNROUTED_ROUTE: Final = encode_route({"name": UNROUTED, "match": {"prefix": "/"}, **_TO_ENVOY, **ask(UNROUTED)})
 _HAS_MOVED: Final = {"name": MOVED_HEADER, "present_match": True}
 _MOVED_ROUTE: Final = encode_route({"name": AGAIN, "match": {"prefix": "/", "headers": [_HAS_MOVED]}, **_TO_ENVOY})
