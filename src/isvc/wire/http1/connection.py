@@ -174,6 +174,8 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:  # a trailer, which nobody here asks for
+            return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 

@@ -107,8 +107,11 @@ class HttpServer(Generic[R]):
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            for connection in tuple(self.connections):
-                connection.close_if_idle(self._idle_seconds)
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        for connection in tuple(self.connections):  # of which the frame of a task would keep the last one
+            connection.close_if_idle(self._idle_seconds)
 
 
 def most_connections() -> int:
