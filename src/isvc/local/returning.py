@@ -40,6 +40,7 @@ class Returning:
         self._cache, self._activator = cache, activator
         self._from_before: dict[Key, Object] | None = {}  # slices as they were found, until it is begun
         self._ready_before: list[Object] = []  # pods, of which nothing is kept but their labels
+        self._failing_early: list[Object] = []  # pods that failed before it is begun
         self._awaited: dict[Key, _Awaited] = {}
         self._pools: dict[Target, Line] = {}
         pools = (Read(resource, optional=True) for resource in POOLS_BY_GROUP.values())
@@ -61,6 +62,9 @@ class Returning:
             for pool in self._cache.list(resource) if self._cache.serves(resource) else ():
                 self._await_pool(Target(Key.of(pool), resource), pool)
         self._ready_before.clear()
+        for pod in self._failing_early:
+            self._look_at_failing(pod)
+        self._failing_early.clear()
         asyncio.get_running_loop().call_later(WITHIN, self._give_up)
 
     def _await(self, key: Key, slices: Iterable[Object]) -> None:
@@ -83,10 +87,13 @@ class Returning:
             self._pools[target].timeout = WITHIN
 
     def _pod_changed(self, before: Object | None, after: Object | None) -> None:
-        if self._from_before is None:
-            if after is not None and is_active(after) and is_failing(after):
+        is_early, is_new = self._from_before is not None, before is None
+        if after is not None and is_active(after) and is_failing(after):
+            if is_early:
+                self._failing_early.append(after)
+            else:
                 self._look_at_failing(after)
-        elif before is None and after is not None and is_ready(after):
+        elif after is not None and is_early and is_new and is_ready(after):
             self._ready_before.append({"metadata": {"namespace": namespace_of(after), "labels": labels_of(after)}})
 
     def _look_at_failing(self, pod: Object) -> None:

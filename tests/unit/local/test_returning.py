@@ -154,6 +154,14 @@ async def test_who_waits_is_told_when_all_pods_fail(objects, activator, returnin
     assert activator.line(CHAT if app == "iris" else Target(IRIS)) is not None
 
 
+async def test_a_pod_may_fail_before_requests_wait(objects, activator, returning):
+    objects.change(1001)
+    objects.put(PODS, failing := pod("iris", waiting="CreateContainerError"))
+    objects.tell(PODS, pod("iris"), failing)
+    returning.begin()
+    assert activator.line(Target(IRIS)) is None
+
+
 @pytest.mark.parametrize(("was_ready", "waits"), [(True, True), (False, False)], ids=["ready before", "not ready"])
 async def test_requests_for_a_pool_wait_if_it_had_members(objects, activator, returning, was_ready, waits):
     objects.put(INFERENCE_POOLS, {"metadata": {"name": "chat", "namespace": "default"}, "spec": POOL})
