@@ -25,7 +25,10 @@ AUTHORITY = issue_authority("test", datetime.now(UTC))
 
 
 class Pages(Handler[Request]):
-    """`/` is answered at once, `/ponder` when a test says so, `/stream` goes on until the client leaves."""
+    """`/` is answered at once, `/ponder` when a test says so, `/stream` goes on until the client leaves.
+
+    `/own` repeats the header X-Own.
+    """
 
     max_body = 1000
     request_type = Request
@@ -40,6 +43,8 @@ class Pages(Handler[Request]):
             return self._ponder()
         if request.path == "/stream":
             return Stream(self._produce)
+        if request.path == "/own":
+            return Response(request.headers.get("x-own", "none").encode())
         if request.path == "/large":
             return Response(b"x" * (16 << 20))
         return Response(b"hello")
@@ -128,6 +133,12 @@ async def test_who_sends_headers_one_byte_at_a_time_is_cut_off(start: Start, mon
     dripping = asyncio.create_task(drip())
     assert await ended(reader)
     dripping.cancel()
+
+
+async def test_a_trailer_is_no_header(start: Start) -> None:
+    chunked = b"POST /own HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Own: 1\r\n\r\n"
+    reader = await (await start()).connect(chunked)
+    assert await answer(reader) == (200, b"none")
 
 
 async def test_who_says_nothing_is_cut_off_and_who_waits_for_an_answer_is_not(start: Start) -> None:
