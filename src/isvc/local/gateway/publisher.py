@@ -99,6 +99,7 @@ class Publisher:
             self._xds.put(Cluster, name, None)
             self._xds.put(ClusterLoadAssignment, name, None)
         await self._send(Cluster, changes.gone)
+        self._xds.forget_gone(ClusterLoadAssignment, changes.gone)  # for which Envoy does not ask any more
 
     def _put_endpoints(self, members: Mapping[str, Members]) -> None:
         for name, each in members.items():

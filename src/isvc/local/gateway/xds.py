@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
+from itertools import count
 from typing import Any, Final
 
 from envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource
@@ -78,7 +79,8 @@ class XdsServer:
     def __init__(self, certificates: Certificates | None = None) -> None:
         """`certificates` are made for names that Envoy asks for."""
         self._certificates = certificates
-        self._resources: dict[Name, Resource] = {}  # without content where they are gone
+        self._resources: dict[Name, Resource] = {}  # without content where they are gone, until Envoy knows
+        self._versions = count(1)
         self._rejected: dict[Name, tuple[str, str]] = {}  # version and reason
         self._stream: _Stream | None = None
         self._news = asyncio.Event()
@@ -90,9 +92,17 @@ class XdsServer:
 
     def put(self, kind: type[Any], name: str, message: Any | bytes | None) -> None:
         """Replaces a resource, also by one that is in bytes already, or removes it; `publish` sends it."""
-        version = int(self._resource(type_of(kind), name).version or 0) + 1
         content = pack_bytes(kind, message) if isinstance(message, bytes) else message and pack(message)
-        self._resources[type_of(kind), name] = Resource(name=name, version=str(version), resource=content)
+        self._resources[type_of(kind), name] = Resource(name=name, version=str(next(self._versions)), resource=content)
+
+    def forget_gone(self, kind: type[Any], names: Iterable[str]) -> None:
+        """Keeps nothing of those that are gone: there will be others, for as long as it runs."""
+        for resource in [(type_of(kind), name) for name in names]:
+            if resource in self._resources and not self._resources[resource].HasField("resource"):
+                del self._resources[resource]
+                self._rejected.pop(resource, None)
+                if self._stream is not None:
+                    self._stream.acknowledged.pop(resource, None)
 
     def _resource(self, kind: str, name: str) -> Resource:
         return self._resources.get((kind, name)) or Resource(name=name)
@@ -105,7 +115,7 @@ class XdsServer:
             news = self._news  # that of now: an answer may come while something is sent
             pending = [name for name in names if not self.is_acknowledged(kind, name)]
             if not pending:
-                return
+                return self.forget_gone(kind, names)
             if reasons := [reason for name in pending if (reason := self._reason(kind_of, name))]:
                 raise Rejected(reasons[0])
             if self._stream is not None and self._stream is not sent_to:

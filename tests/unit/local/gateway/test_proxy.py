@@ -34,6 +34,17 @@ async def test_only_ready_endpoints_get_requests(gateway, sites):
         assert await (await gateway.session.get("/")).text() == "ready"
 
 
+async def test_nothing_is_kept_of_what_is_gone_and_it_may_come_again(gateway, sites):
+    kept = gateway.gateway.xds._resources
+    before, port = set(kept), await sites(named("again"))
+    for _ in range(3):
+        await gateway.service("s", (port, True))
+        await gateway.route("h.test", ("s", 1))
+        assert await (await gateway.session.get("/")).text() == "again"
+        await gateway.clear()
+        assert set(kept) == before
+
+
 async def test_what_is_missing_is_told(gateway, refusing):
     answer = await gateway.session.get("/", headers={"Host": "localhost"})
     assert "known hosts: none yet" in (await answer.json())["error"]
