@@ -100,9 +100,10 @@ class Returning:
         """Gives up on those who have no other pods than such that fail."""
         namespace = namespace_of(pod)
         for service in services_selecting(self._cache, SERVICES, pod):
-            pods = with_labels(self._cache, PODS, namespace, dig(service, "spec", "selector"))
-            if (key := Key.of(service)) in self._awaited and _all_fail(pods):
-                self._fail(Target(key), self._awaited.pop(key).line)
+            if (key := Key.of(service)) in self._awaited:
+                pods = with_labels(self._cache, PODS, namespace, dig(service, "spec", "selector"))
+                if _all_fail(pods):
+                    self._fail(Target(key), self._awaited.pop(key).line)
         for target in [target for target in self._pools if target.key.namespace == namespace]:
             pool = self._cache.get(target.pool, target.key.name, namespace) if target.pool else None
             if pool is not None and candidates([pod], pool):
@@ -137,6 +138,7 @@ class Returning:
     def _give_up(self) -> None:
         opened = {Target(key): awaited.line for key, awaited in self._awaited.items()} | self._pools
         self._awaited.clear()
+        self._pools.clear()
         for target, line in opened.items():
             self._close(target, line)
 
