@@ -47,7 +47,7 @@ class NoWrites:
     async def delete(self, resource: Any, name: str, *_: Any, **__: Any) -> Object:
         raise AssertionError(f"deletes {resource} {name}")
 
-    async def get(self, resource: Any, name: str, namespace: str = "") -> Object:
+    async def find(self, resource: Any, name: str, namespace: str = "") -> Object:
         raise AssertionError(f"reads {resource} {name}")
 
     async def patch(self, resource: Any, name: str, patch: object, namespace: str = "") -> Object:

@@ -76,7 +76,7 @@ class NoWrites:
             return {}
         raise Unwanted(f"deletes {resource} {name}")
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+    async def find(self, resource: Resource, name: str, namespace: str = "") -> Object:
         raise Unwanted(f"reads {resource} {name}")
 
     async def patch(self, resource: Resource, name: str, patch: object, namespace: str = "") -> Object:

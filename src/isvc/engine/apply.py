@@ -43,7 +43,7 @@ class Writer(Protocol):
     def field_manager(self) -> str: ...
 
     async def create(self, resource: Resource, obj: Object) -> Object: ...
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+    async def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None: ...
     async def update(self, resource: Resource, obj: Object, *, dry_run: bool = False) -> Object: ...
     async def patch(self, resource: Resource, name: str, patch: object, namespace: str = "") -> Object: ...
     async def delete(
@@ -122,7 +122,9 @@ class Engine:
                 try:
                     return Created(await self._create(owner, child), repaired=known)
                 except AlreadyExists:  # the cache lags behind, or does not hold this child
-                    live = await self._client.get(*child.key)
+                    live = await self._client.find(*child.key)
+                    if live is None:  # gone again
+                        raise
             if is_taken(owner, child, live):
                 return Taken(whose(child.resource, live))
             try:
@@ -142,13 +144,7 @@ class Engine:
 
     async def _find_missed(self, child: Child) -> Object | None:
         """Returns a child that we wrote once and the cache does not show: it may be gone, or not be mirrored at all."""
-        return await self._read(*child.key) if child.key in self._seen else None
-
-    async def _read(self, resource: Resource, name: str, namespace: str) -> Object | None:
-        try:
-            return await self._client.get(resource, name, namespace)
-        except NotFound:
-            return None
+        return await self._client.find(*child.key) if child.key in self._seen else None
 
     async def _create(self, owner: Object, child: Child) -> Object:
         body = {**child.manifest, "metadata": {**child.manifest["metadata"]}}
@@ -235,7 +231,7 @@ class Engine:
             except (Conflict, AlreadyExists):
                 if attempt + 1 == _MOST_CONFLICTS:
                     raise
-                live = await self._read(resource, name, namespace)
+                live = await self._client.find(resource, name, namespace)
             except NotFound:
                 live = None
             except REFUSALS as error:

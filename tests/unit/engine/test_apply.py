@@ -13,7 +13,7 @@ from isvc.engine.outcome import Created, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, Late
 from isvc.engine.policies import DATA, WORKLOAD
 from isvc.kube.builtin import complete
-from isvc.kube.errors import Conflict, Forbidden, InternalError
+from isvc.kube.errors import AlreadyExists, Conflict, Forbidden, InternalError
 from isvc.kube.objects import name_of, uid_of
 from isvc.kube.owners import controller_of, is_controlled_by
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
@@ -113,6 +113,14 @@ async def test_a_child_deleted_a_moment_ago_is_created(engine, server):
     gone = server.objects.pop((CONFIG_MAPS, "a"))
     server.peek = lambda resource, name: gone
     assert isinstance(result(await engine.apply(OWNER, plan(config("a", x="2"))), "a"), Created)
+
+
+async def test_a_child_that_was_in_the_way_and_is_gone_again_is_no_refusal(engine, server):
+    server.fails["POST a"] = AlreadyExists("it is there")
+    with pytest.raises(Conflict):
+        await engine.apply(OWNER, plan(config("a", x="1")))
+    assert server.taken_requests() == ["POST ConfigMap a", "GET ConfigMap a"]
+    assert isinstance(result(await engine.apply(OWNER, plan(config("a", x="1"))), "a"), Created)
 
 
 async def test_a_child_that_somebody_deleted_is_a_repair(engine, server):
