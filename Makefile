@@ -1,7 +1,8 @@
 # Two commands do it all on a fresh machine: `make run` and `make test`.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CACHE  ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/isvc
-ENVTEST := $(CACHE)/envtest-1.35.4
+KUBERNETES ?= 1.35.4
+ENVTEST := $(CACHE)/envtest-$(KUBERNETES)
 CONFORMANCE ?= ../shared/conformance
 BENCH ?= ../shared/bench
 BIN := .venv/bin
@@ -85,10 +86,10 @@ test-browser: .venv chromium ## the dashboard in Chromium
 chromium: ## install the browser that the dashboard is tested in, where it is missing (Debian; as root or with sudo)
 	tools/install-chromium
 
-envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go module proxy, once
+envtest: $(ENVTEST)/kube-apiserver ## build etcd and kube-apiserver from the Go module proxy, once (KUBERNETES=1.35.4)
 
 $(ENVTEST)/kube-apiserver:
-	tools/build-envtest $(ENVTEST)
+	tools/build-envtest $(KUBERNETES) $(ENVTEST)
 
 ON_KUBE = KUBEBUILDER_ASSETS=$(ENVTEST) $(PYTEST) --cluster=kube-apiserver
 # One test at a time to whoever is free; the longest come first.
