@@ -21,7 +21,8 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import AlreadyExists, Conflict, NotFound
-from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.kube.objects import Key, Object, name_of, namespace_of, uid_of
+from isvc.kube.owners import controller_of
 from isvc.kube.resource import DEPLOYMENTS, NAMESPACES, SERVICES
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.client import Client, kubeconfig
@@ -138,6 +139,7 @@ class Life:
         """Both are brought to health again and again, until they are alike and ready, or nothing helps."""
 
         async def alike() -> bool:
+            await self._collect_garbage(namespace)
             for each in (namespace, fresh):
                 await self.platform.make_ready(each)
             self.lived, self.begun = await picture(self.client, namespace), await picture(self.client, fresh)
@@ -148,6 +150,16 @@ class Life:
         except AssertionError:
             assert self.lived == self.begun  # shows where they differ
             raise
+
+    async def _collect_garbage(self, namespace: str) -> None:
+        """Deletes what predecessors of the service left and it does not want: the cluster has nobody who does so."""
+        current = uid_of(await self.client.get(INFERENCE_SERVICES, "life", namespace))
+        for resource in CHILDREN:
+            for child in (await self.client.list(resource, namespace)).items:
+                owner = controller_of(child) or {}
+                if owner.get("kind") == INFERENCE_SERVICES.kind and owner["uid"] != current:
+                    with contextlib.suppress(NotFound):
+                        await self._delete(resource, child)
 
     def _is_settled(self, seen: Object) -> bool:
         conditions = {kind: status for kind, status, *_ in seen["status of life"]["conditions"]}
