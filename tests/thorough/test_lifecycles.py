@@ -21,9 +21,9 @@ from tests.waiting import until
 
 from isvc.api.resources import INFERENCE_SERVICES
 from isvc.kube.errors import AlreadyExists, Conflict, NotFound
-from isvc.kube.objects import Key, Object, name_of, namespace_of, uid_of
-from isvc.kube.owners import controller_of
-from isvc.kube.resource import DEPLOYMENTS, NAMESPACES, SERVICES
+from isvc.kube.objects import Key, Object, name_of, namespace_of
+from isvc.kube.owners import is_left_by_namesake
+from isvc.kube.resource import DEPLOYMENTS, NAMESPACES, SERVICES, Resource
 from isvc.serving.thirdparty import KNATIVE_SERVICES
 from isvc.toolkit.client import Client, kubeconfig
 
@@ -118,10 +118,12 @@ class Life:
         await until(is_created, "it is created again", every=0.001)
 
     async def _to_a_child(self, index: int, namespace: str, act) -> None:
-        children = [(r, c) for r in CHILDREN for c in (await self.client.list(r, namespace)).items]
-        if children:
+        if children := await self._children(namespace):
             with contextlib.suppress(NotFound, Conflict):
                 await act(*children[index % len(children)])
+
+    async def _children(self, namespace: str) -> list[tuple[Resource, Object]]:
+        return [(r, c) for r in CHILDREN for c in (await self.client.list(r, namespace)).items]
 
     async def _delete(self, resource, child: Object) -> None:
         await self.client.delete(resource, name_of(child), namespace_of(child))
@@ -153,13 +155,11 @@ class Life:
 
     async def _collect_garbage(self, namespace: str) -> None:
         """Deletes what predecessors of the service left and it does not want: the cluster has nobody who does so."""
-        current = uid_of(await self.client.get(INFERENCE_SERVICES, "life", namespace))
-        for resource in CHILDREN:
-            for child in (await self.client.list(resource, namespace)).items:
-                owner = controller_of(child) or {}
-                if owner.get("kind") == INFERENCE_SERVICES.kind and owner["uid"] != current:
-                    with contextlib.suppress(NotFound):
-                        await self._delete(resource, child)
+        live = await self.client.get(INFERENCE_SERVICES, "life", namespace)
+        for resource, child in await self._children(namespace):
+            if is_left_by_namesake(child, live):
+                with contextlib.suppress(NotFound):
+                    await self._delete(resource, child)
 
     def _is_settled(self, seen: Object) -> bool:
         conditions = {kind: status for kind, status, *_ in seen["status of life"]["conditions"]}
