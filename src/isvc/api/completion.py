@@ -118,7 +118,9 @@ class _Fields(dict[str, "_Rules | None"]):
 
 @cache
 def _rules(kind: type[Kind]) -> _Rules:
-    return _Rules.of(schema_for(kind))
+    """Returns the rules of what people write: a status is its controller's, and no part of what is admitted."""
+    schema = schema_for(kind)
+    return _Rules.of({**schema, "properties": schema["properties"] | {"status": {}}})
 
 
 @cache
