@@ -73,7 +73,8 @@ def test_it_can_be_stopped_while_it_starts(here):
 def test_it_ends_with_its_terminal_as_by_a_signal_unless_that_is_ignored(here):
     terminal, its_side = pty.openpty()
     own_terminal = ("setsid", "--ctty")  # which is that of the standard input
-    command = [*own_terminal, *ISVC, "up", *ANY_PORTS, "--no-warm-up"]
+    no_nohup = ("env", "--default-signal=HUP")  # which whoever runs the tests may have used
+    command = [*own_terminal, *no_nohup, *ISVC, "up", *ANY_PORTS, "--no-warm-up"]
     here.process = subprocess.Popen(command, env=here.env, stdin=its_side, stdout=its_side, stderr=its_side)
     os.close(its_side)
     shown = b""
