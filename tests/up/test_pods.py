@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import sys
 
@@ -41,6 +42,24 @@ def last_end(here: Machine, name: str) -> dict:
 
 SERVER = "import http.server, os; http.server.HTTPServer(('127.0.0.1', int(os.environ['PORT'])), {0}).serve_forever()"
 FILES = SERVER.format("http.server.SimpleHTTPRequestHandler")
+
+
+def test_a_pod_waits_for_its_gates_and_others_keep_their_conditions(here):
+    gated = pod("gated", "import time; time.sleep(600)")
+    gated["spec"]["readinessGates"] = [{"conditionType": "example.com/checked"}]
+    here.apply(gated)
+
+    def condition(kind: str) -> tuple[str, str]:
+        found = {each["type"]: each for each in status(here, "gated").get("conditions", ())}.get(kind, {})
+        return found.get("status", ""), found.get("reason", "")
+
+    until(lambda: condition("Ready") == ("False", "ReadinessGatesNotReady"), "the gate to be missed")
+    opened = {"status": {"conditions": [{"type": "example.com/checked", "status": "True"}]}}
+    here.kubectl("patch", "pod", "gated", "--subresource=status", "-p", json.dumps(opened))
+    until(lambda: condition("Ready") == ("True", ""), "the gate to be open")
+    os.kill(int(container(here, "gated")["containerID"].removeprefix("process://")), signal.SIGKILL)
+    until(lambda: container(here, "gated")["restartCount"] == 1, "another start, and a status")
+    assert condition("example.com/checked") == ("True", "")
 
 
 def test_what_a_container_finds(here):

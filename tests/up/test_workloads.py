@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.up.machine import EXAMPLES, Machine, until
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, is_being_deleted
 
 HELM = str(Path(sys.executable).with_name("helm"))
 SLEEP = "import time; time.sleep(600)"
@@ -94,6 +94,25 @@ def test_a_deleted_pod_is_a_failure_and_is_replaced(here: Machine) -> None:
     until(lambda: here.get("job", "steady")["status"].get("failed") == 1, "the lost pod to be counted")
     until(lambda: here.get("job", "steady")["status"].get("active") == 1, "another pod")
     here.kubectl("delete", "job", "steady")
+
+
+def test_an_evicted_pod_can_be_told_from_one_that_failed(here: Machine) -> None:
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    here.apply(job("movable", SLEEP, backoffLimit=0, podFailurePolicy={"rules": [rule]}))
+
+    def running() -> list[str]:
+        pods = pods_of(here, "job-name=movable")
+        return [uid(each) for each in pods if each["status"]["phase"] == "Running" and not is_being_deleted(each)]
+
+    first = until(running, "its pod")
+    drain = ("drain", here.get("nodes")["items"][0]["metadata"]["name"], "--pod-selector=job-name=movable")
+    here.kubectl(*drain, "--dry-run=server")
+    assert running() == first
+    here.kubectl(*drain)
+    here.kubectl("uncordon", drain[1])
+    until(lambda: running() and running() != first, "another pod")
+    assert "failed" not in here.get("job", "movable")["status"]
+    here.kubectl("delete", "job", "movable")
 
 
 def test_a_suspended_job_waits_and_a_finished_one_goes_in_time(here: Machine) -> None:

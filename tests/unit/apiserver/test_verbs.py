@@ -132,6 +132,21 @@ async def test_deletion_checks_its_preconditions(http):
     assert gone.body["details"]["uid"] == made["metadata"]["uid"]
 
 
+@pytest.mark.parametrize("grace", ["%C2%B2", "9" * 5000, "soon", "-"])
+async def test_a_grace_period_that_is_no_number_is_refused(http, grace):
+    await http.create(CONFIG_MAPS, metadata={"name": "a"})
+    refused = await http.ask("DELETE", f"{CONFIG_MAPS}/a?gracePeriodSeconds={grace}")
+    assert (refused.code, refused.body["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize("options", ["x", ["x"], {"gracePeriodSeconds": "x"}, {"preconditions": {"uid": 1}}])
+async def test_an_eviction_with_malformed_options_is_refused(http, options):
+    pods = f"{NAMESPACES}/default/pods"
+    await http.create(pods, metadata={"name": "a"}, spec={"containers": [{"name": "c", "image": "i"}]})
+    refused = await http.ask("POST", f"{pods}/a/eviction", {"metadata": {"name": "a"}, "deleteOptions": options})
+    assert (refused.code, refused.body["reason"]) == (400, "BadRequest")
+
+
 async def test_a_selection_is_deleted_at_once(http):
     for n in range(4):
         await http.create(CONFIG_MAPS, metadata={"name": f"a{n}", "labels": {"even": str(n % 2 == 0)}})

@@ -26,8 +26,8 @@ class Pods(BuiltIn):
     def grace_seconds(self, obj: Object, asked: int | None) -> int:
         if not dig(obj, "spec", "nodeName") or is_terminal(obj):
             return 0
-        default: int = dig(obj, "spec", "terminationGracePeriodSeconds") or _GRACE_SECONDS
-        return default if asked is None else max(asked, 0)
+        seconds: int | None = dig(obj, "spec", "terminationGracePeriodSeconds") if asked is None else asked
+        return _GRACE_SECONDS if seconds is None else seconds
 
     def for_selection(self, obj: Object) -> Object:
         obj.setdefault("spec", {}).setdefault("hostNetwork", False)

@@ -6,6 +6,7 @@ grace period (pods on a node), or a namespace's content. Until then it stays, ma
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from isvc.kube.timestamps import timestamp
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 MAX_GRACE = 2**31
+_NUMBER = re.compile("-?[0-9]{1,10}")
 POLICIES = ("Foreground", "Background", "Orphan")
 
 
@@ -66,7 +68,7 @@ async def delete_object(api: Api, call: Call, options: Object) -> tuple[Object, 
         if entry is None:
             break
         old = await from_stored(description, entry)
-        _check_preconditions(call, options, old)
+        check_preconditions(call, options, old)
         request = admission_request(call, "DELETE", call.name, options)
         await api.admission.mutate(request, None, old)
         await api.admission.validate(request, None, old)
@@ -105,8 +107,9 @@ def mark(call: Call, obj: Object, options: Object) -> Object:
     meta = obj["metadata"]
     strategy = call.description.strategy
     _propagate(meta, options, strategy.default_propagation)
-    grace = strategy.grace_seconds(obj, options.get("gracePeriodSeconds"))
+    asked = options.get("gracePeriodSeconds")
     if not meta.get("deletionTimestamp"):
+        grace = strategy.grace_seconds(obj, asked)
         due = datetime.now(UTC) + timedelta(seconds=grace)
         meta["deletionTimestamp"] = timestamp(due)
         if strategy.begin_deletion(obj):
@@ -114,11 +117,11 @@ def mark(call: Call, obj: Object, options: Object) -> Object:
         meta["deletionGracePeriodSeconds"] = grace
         if meta.get("generation"):
             meta["generation"] += 1
-    elif grace < (meta.get("deletionGracePeriodSeconds") or 0):
-        marked = datetime.fromisoformat(meta["deletionTimestamp"])
-        asked = marked - timedelta(seconds=meta["deletionGracePeriodSeconds"] - grace)
-        meta["deletionTimestamp"] = timestamp(asked)
-        meta["deletionGracePeriodSeconds"] = grace
+    elif asked is not None and asked < (meta.get("deletionGracePeriodSeconds") or 0):
+        due = datetime.fromisoformat(meta["deletionTimestamp"])
+        sooner = due - timedelta(seconds=meta["deletionGracePeriodSeconds"] - asked)
+        meta["deletionTimestamp"] = timestamp(sooner)
+        meta["deletionGracePeriodSeconds"] = asked
     return obj
 
 
@@ -138,7 +141,8 @@ def _propagate(meta: dict[str, Any], options: Object, by_default: str) -> None:
         meta.pop("finalizers", None)
 
 
-def _check_preconditions(call: Call, options: Object, obj: Object) -> None:
+def check_preconditions(call: Call, options: Object, obj: Object) -> None:
+    """Refuses to delete another object, or another revision, than was meant."""
     wanted = options.get("preconditions") or {}
     meta, resource = obj["metadata"], call.description.resource
     if wanted.get("uid") and wanted["uid"] != meta["uid"]:
@@ -150,36 +154,38 @@ def _check_preconditions(call: Call, options: Object, obj: Object) -> None:
 
 def read_options(call: Call) -> Object:
     """Reads DeleteOptions from the body or, failing that, from the query."""
-    options: Any = body.parse(call.request, "DeleteOptions") if call.request.body else {}
-    if not isinstance(options, dict):
-        raise BadRequest("DeleteOptions must be an object")
-    query = call.request.query
-    if not call.request.body:
-        if "gracePeriodSeconds" in query:
-            options["gracePeriodSeconds"] = query["gracePeriodSeconds"]
-        if "propagationPolicy" in query:
-            options["propagationPolicy"] = query["propagationPolicy"]
-        if "orphanDependents" in query:
-            options["orphanDependents"] = call.request.flag("orphanDependents")
+    options = checked(body.parse(call.request, "DeleteOptions") if call.request.body else _from_query(call))
     if options.get("dryRun"):
         call.dry_run = True
-    _check_types(options)
     _check_policy(call, options)
     return options
 
 
-def _check_types(options: Object) -> None:
+def _from_query(call: Call) -> Object:
+    query = call.request.query
+    options: Object = {name: query[name] for name in ("gracePeriodSeconds", "propagationPolicy") if name in query}
+    if "orphanDependents" in query:
+        options["orphanDependents"] = call.request.flag("orphanDependents")
+    return options
+
+
+def checked(options: Any) -> Object:
+    """Refuses DeleteOptions that are not of their types; of a grace period, less than nothing is a second."""
+    if not isinstance(options, dict):
+        raise BadRequest("DeleteOptions must be an object")
     grace = options.get("gracePeriodSeconds")
     if grace is not None:
-        if isinstance(grace, str) and grace.removeprefix("-").isdigit():  # from the query
-            grace = options["gracePeriodSeconds"] = int(grace)
+        if isinstance(grace, str) and _NUMBER.fullmatch(grace):  # from the query
+            grace = int(grace)
         if isinstance(grace, bool) or not isinstance(grace, int) or abs(grace) > MAX_GRACE:
             raise BadRequest("gracePeriodSeconds must be a number of seconds")
+        options["gracePeriodSeconds"] = grace if grace >= 0 else 1
     wanted = options.get("preconditions") or {}
     if not isinstance(wanted, dict) or not all(isinstance(value, str | None) for value in wanted.values()):
         raise BadRequest("preconditions must map uid and resourceVersion to strings")
     if not isinstance(options.get("propagationPolicy"), str | None):
         raise BadRequest("propagationPolicy must be a string")
+    return options
 
 
 def _check_policy(call: Call, options: Object) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import body, delete, read, update
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.conditions import is_condition_true
+from isvc.kube.conditions import TRUE, conditions_of, is_condition_true, stamp
 from isvc.kube.errors import BadRequest, InternalError, TooManyRequests
 from isvc.kube.objects import Object, dig, generation_of, is_being_deleted, labels_of, name_of
 from isvc.kube.selectors import LabelSelector
@@ -21,13 +23,34 @@ async def evict(api: Api, call: Call) -> Response:
     eviction = body.parse(call.request, "Eviction")
     if not isinstance(eviction, dict) or (dig(eviction, "metadata", "name") or call.name) != call.name:
         raise BadRequest("name in URL does not match name in Eviction object")
-    options: Object = eviction.get("deleteOptions") or {}
+    options = delete.checked(eviction.get("deleteOptions") or {})
     call.dry_run = call.dry_run or bool(options.get("dryRun"))
     pod = read.find(api, call).parse()
     if dig(pod, "status", "phase") not in _UNGUARDED and not is_being_deleted(pod):
         await _spend(api, call, pod)
-    await delete.delete_object(api, Call(call.request, call.description, call.namespace, call.name), options)
+    if not call.dry_run:
+        options = await _say_why(api, call, options)
+    await delete.delete_object(api, replace(call, subresource=""), options)
     return Response.success(code=201)
+
+
+async def _say_why(api: Api, call: Call, options: Object) -> Object:
+    """Writes down that the pod is evicted, not deleted; returns the options for the revision that it has then."""
+    reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    wanted = {"type": "DisruptionTarget", "status": TRUE, "lastProbeTime": None, **reason}
+
+    async def say(live: Object) -> Object:
+        delete.check_preconditions(call, options, live)
+        before = conditions_of(live)
+        others = [each for each in before if each["type"] != wanted["type"]]
+        live.setdefault("status", {})["conditions"] = [*others, stamp(wanted, before, now())]
+        return live
+
+    await update.change(api, replace(call, subresource="status"), say, tracked=True)
+    preconditions = {**(options.get("preconditions") or {})}
+    if preconditions.pop("resourceVersion", None):
+        options = {**options, "preconditions": preconditions}
+    return options
 
 
 async def _spend(api: Api, call: Call, pod: Object) -> None:

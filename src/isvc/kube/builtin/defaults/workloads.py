@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isvc.kube.builtin.defaults import pods, storage
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, dig
 
 _UP_POLICIES = [
     {"type": "Pods", "value": 4, "periodSeconds": 15},
@@ -87,7 +87,7 @@ def job(obj: Object) -> None:
     spec.setdefault("suspend", False)
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
-    pods.template(spec["template"])
+    _job_pods(spec)
 
 
 def cron_job(obj: Object) -> None:
@@ -96,7 +96,14 @@ def cron_job(obj: Object) -> None:
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)
-    pods.template(spec["jobTemplate"]["spec"]["template"])
+    _job_pods(spec["jobTemplate"]["spec"])
+
+
+def _job_pods(spec: Object) -> None:
+    pods.template(spec["template"])
+    for rule in dig(spec, "podFailurePolicy", "rules") or ():
+        for pattern in rule.get("onPodConditions") or ():
+            pattern["status"] = pattern.get("status") or "True"
 
 
 def autoscaler(obj: Object) -> None:

@@ -36,10 +36,11 @@ from isvc.local.node.pods.first_states import first_states, is_lost, lose, prete
 from isvc.local.node.pods.lacking import missing_here
 from isvc.local.node.pods.node_services import NodeServices
 from isvc.local.node.pods.ports import bind
-from isvc.local.node.pods.status import pod_status
+from isvc.local.node.pods.status import after_write, patch_of, pod_status
 from isvc.local.node.volumes import folders
 from isvc.local.node.volumes.files import files_of, require_claims
 from isvc.local.node.volumes.images import fetch_images
+from isvc.toolkit.client import PatchKind
 from isvc.toolkit.clock import until
 from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.tasks import cancel, run_together
@@ -89,7 +90,10 @@ class PodWorker:
         self.pod = pod
         if is_being_deleted(pod):
             self.terminate()
-        elif self._ephemeral.add(pod):
+            return
+        if dig(pod, "spec", "readinessGates"):
+            self._touch()  # one may have opened
+        if self._ephemeral.add(pod):
             self._run_ephemeral()
 
     def _run_ephemeral(self) -> None:
@@ -328,15 +332,15 @@ class PodWorker:
     async def _report(self) -> None:
         """Writes the status that the pod has by now, if it is another than the last one."""
         self._dirty.clear()
-        known = {**self.pod, "status": self._written} if self._written else self.pod
-        status = self._status(known)
+        status = self._status(after_write(self.pod, self._written) if self._written else self.pod)
         if status != self._written:
             await self._put(status)
 
     async def _put(self, status: Object) -> None:
-        patch = {"metadata": {"uid": uid_of(self.pod)}, "status": status}
+        patch = {"metadata": {"uid": uid_of(self.pod)}, "status": patch_of(status)}
         name, namespace = name_of(self.pod), namespace_of(self.pod)
-        await self._node.client.patch(PODS, name, patch, namespace, subresource="status")
+        kind = PatchKind.STRATEGIC  # which leaves others their conditions
+        await self._node.client.patch(PODS, name, patch, namespace, kind=kind, subresource="status")
         self._written = status
 
     async def _until_possible(self, attempt: Callable[[], Awaitable[Any]]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from isvc.kube.conditions import FALSE, TRUE, conditions_of, stamp
+from isvc.kube.conditions import FALSE, TRUE, conditions_of, find, stamp
 from isvc.kube.objects import Object, dig
 from isvc.local.node.containers.state import ContainerState
 
@@ -53,15 +53,40 @@ def _conditions(
     incomplete_message = f"containers with incomplete status: [{' '.join(uninitialized)}]"
     ready = initialized and not unready and not over
     why_not = ("", "") if ready else (reason, unready_message)
+    before = conditions_of(pod)
+    closed = [*_closed_gates(pod, before)] if ready else []
+    gated = (False, "ReadinessGatesNotReady", ", ".join(closed)) if closed else (ready, *why_not)
     wanted = [
         ("PodReadyToStartContainers", not over, "", ""),
         ("Initialized", initialized, *(("", "") if initialized else ("ContainersNotInitialized", incomplete_message))),
-        ("Ready", ready, *why_not),
+        ("Ready", *gated),
         ("ContainersReady", ready, *why_not),
         ("PodScheduled", True, "", ""),
     ]
-    before = conditions_of(pod)
     return [stamp(_condition(*each), before, now) for each in wanted]
+
+
+def _closed_gates(pod: Object, conditions: Sequence[Object]) -> Iterator[str]:
+    """Yields, in the words of the kubelet, why conditions that others write keep a pod from being ready."""
+    for gate in dig(pod, "spec", "readinessGates") or ():
+        kind = gate["conditionType"]
+        condition = find(conditions, kind)
+        if condition is None:
+            yield f'corresponding condition of pod readiness gate "{kind}" does not exist.'
+        elif condition.get("status") != TRUE:
+            yield f'the status of pod readiness gate "{kind}" is not "True", but {condition.get("status")}'
+
+
+def after_write(pod: Object, written: Object) -> Object:
+    """Returns the pod with a status that was written, before a watch brings it back; others' conditions are kept."""
+    ours = {each["type"] for each in written["conditions"]}
+    others = [each for each in conditions_of(pod) if each["type"] not in ours]
+    return {**pod, "status": {**written, "conditions": [*written["conditions"], *others]}}
+
+
+def patch_of(status: Object) -> Object:
+    """Returns the status as a strategic merge patch: of a condition that is there, it leaves nothing unsaid."""
+    return {**status, "conditions": [{"reason": None, "message": None, **each} for each in status["conditions"]]}
 
 
 def _condition(kind: str, ok: bool, reason: str, message: str) -> Object:

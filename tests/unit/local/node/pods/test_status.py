@@ -49,6 +49,25 @@ def test_conditions_name_who_is_not_ready():
     assert reported["Ready"] == ("False", "PodCompleted", None)
 
 
+def test_gates_of_others_keep_a_pod_from_being_ready():
+    ready = state("a", run=True, ready=True)
+
+    def reported(*given):
+        gated = pod(conditions=[{"type": kind, "status": value} for kind, value in given])
+        gated["spec"]["readinessGates"] = [{"conditionType": "checked"}, {"conditionType": "known"}]
+        return conditions(pod_status(gated, [], [ready], "s", "now"))
+
+    closed = reported(("checked", "False"))
+    assert closed["ContainersReady"] == ("True", None, None)
+    assert closed["Ready"] == (
+        "False",
+        "ReadinessGatesNotReady",
+        'the status of pod readiness gate "checked" is not "True", but False, '
+        'corresponding condition of pod readiness gate "known" does not exist.',
+    )
+    assert reported(("checked", "True"), ("known", "True"))["Ready"] == ("True", None, None)
+
+
 def test_times_stay_while_nothing_changes():
     ready = state("a", run=True, ready=True)
     first = pod_status(pod(), [], [ready], "s", "first")
