@@ -13,6 +13,7 @@ from isvc.apiserver.resources.description import Description
 from isvc.apiserver.resources.registry import Registry
 from isvc.apiserver.target import Target
 from isvc.apiserver.verbs import (
+    binding,
     connect,
     create,
     delete,
@@ -29,7 +30,7 @@ from isvc.apiserver.verbs import (
 )
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.objects import GVK
-from isvc.kube.resource import POD_METRICS
+from isvc.kube.resource import NODE_METRICS, POD_METRICS
 from isvc.wire.http1 import message
 from isvc.wire.turns import room_in_turn
 
@@ -51,6 +52,12 @@ _VERBS: Mapping[str, _Verb] = {
     "watch": watch.watch,
 }
 _MEASURED = {"get": usage.get, "list": usage.list_metrics}
+#: What answers for kinds that are not stored.
+_UNSTORED: Mapping[str, Mapping[str, _Verb]] = {
+    "bindings": {"create": binding.create},
+    str(NODE_METRICS): _MEASURED,
+    str(POD_METRICS): _MEASURED,
+}
 _WHOLE = {"GET": read.get, "PUT": update.update, "PATCH": patch.patch}
 _CONNECT = {"GET": connect.connect, "POST": connect.connect}
 _PROXY = dict.fromkeys(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"), proxy.proxy)
@@ -58,7 +65,7 @@ _PROXY = dict.fromkeys(("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELET
 _SUBRESOURCES: Mapping[str, Mapping[str, _Verb]] = {
     "approval": _WHOLE,
     "attach": _CONNECT,
-    "binding": {"POST": update.bind},
+    "binding": {"POST": binding.bind},
     "ephemeralcontainers": _WHOLE,
     "eviction": {"POST": eviction.evict},
     "exec": _CONNECT,
@@ -122,7 +129,7 @@ class Router:
     def _verb(self, call: Call, verb: str) -> Awaitable[message.Response]:
         if verb not in call.description.verbs:
             raise refusals.method_not_allowed()
-        verbs = _MEASURED if call.description.resource.group == POD_METRICS.group else _VERBS
+        verbs = _UNSTORED.get(call.description.collection, _VERBS)
         return self._answer(verbs[verb], call)
 
     def _subresource(self, call: Call) -> Awaitable[message.Response]:

@@ -54,6 +54,13 @@ def stamp(condition: Object, earlier: Iterable[Object], now: str) -> Object:
     return {**condition, "lastTransitionTime": since or now}
 
 
+def set_condition(obj: Object, condition: Object, now: str) -> None:
+    """Puts a condition into an object's status, in the place of the one of its type."""
+    before = conditions_of(obj)
+    others = [each for each in before if each["type"] != condition["type"]]
+    obj.setdefault("status", {})["conditions"] = [*others, stamp(condition, before, now)]
+
+
 @dataclass(frozen=True, slots=True)
 class ConditionSet:
     """Which conditions a kind has. `dependents` are the ones that the happy condition waits for."""

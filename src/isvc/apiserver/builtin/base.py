@@ -85,13 +85,17 @@ class BuiltIn(Strategy):
             self.kind.on_update(new, old)
 
     def validate_create(self, obj: Object) -> Sequence[FieldError]:
+        return self.validate(obj)
+
+    def validate(self, obj: Object) -> Sequence[FieldError]:
+        """Returns what is wrong with an object whether it is new or not."""
         return list(self.kind.check(obj)) if self.kind.check else ()
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
         if subresource == "status":
             return list(self.kind.check_status(new)) if self.kind.check_status else ()
         change = self.kind.check_update
-        return [*self.validate_create(new), *(change(new, old) if change else ())]
+        return [*self.validate(new), *(change(new, old) if change else ())]
 
     def warnings(self, obj: Object, old: Object | None) -> Sequence[str]:
         return list(self.kind.warn(obj, old)) if self.kind.warn else ()

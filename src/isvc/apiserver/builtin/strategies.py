@@ -9,6 +9,7 @@ from isvc.apiserver.addresses import Unassignable, fixed_address_errors
 from isvc.apiserver.builtin import conversion
 from isvc.apiserver.builtin.base import BuiltIn
 from isvc.apiserver.builtin.validation import pods as pod_rules
+from isvc.apiserver.field_errors import forbidden
 from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import User
 from isvc.apiserver.resources.strategy import FieldError, Release
@@ -42,18 +43,23 @@ class Pods(BuiltIn):
                 wanted = {each.get("name"): each for each in new["spec"].get(key) or ()}
                 if spec.get(key):
                     spec[key] = [_resize(each, wanted.get(each["name"], each)) for each in spec[key]]
-        elif new["spec"].get("ephemeralContainers"):
-            spec["ephemeralContainers"] = new["spec"]["ephemeralContainers"]
+        else:
+            spec["ephemeralContainers"] = new["spec"].get("ephemeralContainers") or []
         new["spec"], new["status"] = spec, old.get("status") or {}
+
+    def validate_create(self, obj: Object) -> Sequence[FieldError]:
+        added = dig(obj, "spec", "ephemeralContainers")
+        early = [forbidden("spec.ephemeralContainers", "cannot be set on create")] if added else []
+        return [*self.validate(obj), *early]
 
     def validate_update(self, new: Object, old: Object, subresource: str) -> Sequence[FieldError]:
         match subresource:
             case "binding":  # which changes what is otherwise fixed
                 return ()
             case "resize":
-                return [*self.validate_create(new), *pod_rules.pod_resize(new, old)]
+                return [*self.validate(new), *pod_rules.pod_resize(new, old)]
             case "ephemeralcontainers":
-                return [*self.validate_create(new), *pod_rules.ephemeral_containers_update(new, old)]
+                return [*self.validate(new), *pod_rules.ephemeral_containers_update(new, old)]
         return super().validate_update(new, old, subresource)
 
 

@@ -7,6 +7,7 @@ grace period (pods on a node), or a namespace's content. Until then it stays, ma
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from isvc.apiserver import refusals
 from isvc.apiserver.field_errors import invalid, not_supported
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.request import Call
+from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.store.entry import Entry
 from isvc.apiserver.store.store import Stale
 from isvc.apiserver.verbs import body, listing
@@ -157,7 +159,6 @@ def read_options(call: Call) -> Object:
     options = checked(body.parse(call.request, "DeleteOptions") if call.request.body else _from_query(call))
     if options.get("dryRun"):
         call.dry_run = True
-    _check_policy(call, options)
     return options
 
 
@@ -185,16 +186,17 @@ def checked(options: Any) -> Object:
         raise BadRequest("preconditions must map uid and resourceVersion to strings")
     if not isinstance(options.get("propagationPolicy"), str | None):
         raise BadRequest("propagationPolicy must be a string")
+    if errors := [*_errors(options)]:
+        raise refusals.invalid(GVK("meta.k8s.io", "v1", "DeleteOptions"), "", errors)
     return options
 
 
-def _check_policy(call: Call, options: Object) -> None:
-    policy = options.get("propagationPolicy")
-    errors = []
+def _errors(options: Object) -> Iterator[FieldError]:
+    policy, dry_run = options.get("propagationPolicy"), options.get("dryRun")
     if policy is not None and options.get("orphanDependents") is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        errors.append(invalid("propagationPolicy", policy, why))
+        yield invalid("propagationPolicy", policy, why)
     elif policy is not None and policy not in POLICIES:
-        errors.append(not_supported("propagationPolicy", policy, (*POLICIES, "nil")))
-    if errors:
-        raise refusals.invalid(GVK("meta.k8s.io", "v1", "DeleteOptions"), "", errors)
+        yield not_supported("propagationPolicy", policy, (*POLICIES, "nil"))
+    if dry_run and dry_run != ["All"]:
+        yield not_supported("dryRun", dry_run, ("All",))

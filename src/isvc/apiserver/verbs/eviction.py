@@ -9,7 +9,7 @@ from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.verbs import body, delete, read, update
 from isvc.apiserver.verbs.pipeline import Api
-from isvc.kube.conditions import TRUE, conditions_of, is_condition_true, stamp
+from isvc.kube.conditions import FALSE, TRUE, is_condition_true, set_condition
 from isvc.kube.errors import BadRequest, InternalError, TooManyRequests
 from isvc.kube.objects import Object, dig, generation_of, is_being_deleted, labels_of, name_of
 from isvc.kube.selectors import LabelSelector
@@ -41,9 +41,7 @@ async def _say_why(api: Api, call: Call, options: Object) -> Object:
 
     async def say(live: Object) -> Object:
         delete.check_preconditions(call, options, live)
-        before = conditions_of(live)
-        others = [each for each in before if each["type"] != wanted["type"]]
-        live.setdefault("status", {})["conditions"] = [*others, stamp(wanted, before, now())]
+        set_condition(live, wanted, now())
         return live
 
     await update.change(api, replace(call, subresource="status"), say, tracked=True)
@@ -77,15 +75,19 @@ async def _spend(api: Api, call: Call, pod: Object) -> None:
         return
     description = api.registry.of_collection(BUDGETS)
     assert description is not None
-    writing = Call(call.request, description, call.namespace, name_of(budget), "status", field_validation="Ignore")
+    place = (call.namespace, name_of(budget), "status")
+    writing = Call(call.request, description, *place, field_manager="kube-apiserver", field_validation="Ignore")
 
     async def spend(live: Object) -> Object:
         live["status"]["disruptionsAllowed"] -= 1
+        if not live["status"]["disruptionsAllowed"]:
+            exhausted = {"type": "DisruptionAllowed", "status": FALSE, "reason": "InsufficientPods", "message": ""}
+            set_condition(live, {**exhausted, "observedGeneration": status["observedGeneration"]}, now())
         live["status"]["disruptedPods"] = {**(live["status"].get("disruptedPods") or {}), call.name: now()}
         live["metadata"]["resourceVersion"] = budget["metadata"]["resourceVersion"]
         return live
 
-    await update.change(api, writing, spend, tracked=True)
+    await update.change(api, writing, spend)
 
 
 def _guards(budget: Object, pod: Object) -> bool:

@@ -40,6 +40,9 @@ async def get(api: Api, call: Call) -> Response:
 
 async def put(api: Api, call: Call) -> Response:
     wanted = _check(body.parse(call.request, SCALE.kind))
+    name = dig(wanted, "metadata", "name") or ""
+    if name != call.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({call.name})")
     return await _change(api, call, lambda _: wanted)
 
 
@@ -61,10 +64,10 @@ async def _change(api: Api, call: Call, edit: patch.Edit) -> Response:
             errors = [invalid("spec.replicas", replicas, "must be greater than or equal to 0")]
             raise refusals.invalid(SCALE, call.name, errors)
         _set(live, path, replicas)
-        version = (after.get("metadata") or {}).get("resourceVersion") or ""
-        if not isinstance(version, str):
-            raise BadRequest("metadata.resourceVersion of a Scale is a string")
-        live["metadata"]["resourceVersion"] = version
+        for field in ("uid", "resourceVersion"):
+            live["metadata"][field] = (after.get("metadata") or {}).get(field) or ""
+            if not isinstance(live["metadata"][field], str):
+                raise BadRequest(f"metadata.{field} of a Scale is a string")
         return live
 
     response = await update.change(api, call, set_replicas)

@@ -29,7 +29,7 @@ async def request_token(api: Api, call: Call) -> Response:
         raise BadRequest("a TokenRequest and its spec are objects")
     account = read.find(api, call).parse()
     seconds, audiences = spec.get("expirationSeconds") or _DEFAULT_SECONDS, spec.get("audiences") or [ISSUER]
-    _check(call, seconds, audiences)
+    _check(seconds, audiences)
     bound = _bound_object(api, call, spec.get("boundObjectRef"), account)
     if call.dry_run:
         token, ends = "", 0
@@ -50,17 +50,17 @@ async def request_token(api: Api, call: Call) -> Response:
     )
 
 
-def _check(call: Call, seconds: object, audiences: object) -> None:
+def _check(seconds: object, audiences: object) -> None:
     if not isinstance(seconds, int) or isinstance(seconds, bool):
         raise BadRequest("spec.expirationSeconds of a TokenRequest is a number")
     if not isinstance(audiences, list) or not all(isinstance(each, str) for each in audiences):
         raise BadRequest("spec.audiences of a TokenRequest is a list of strings")
     if seconds < _LEAST:
         why = "may not specify a duration less than 10 minutes"
-        raise refusals.invalid(REQUEST, call.name, [invalid("spec.expirationSeconds", seconds, why)])
+        raise refusals.invalid(REQUEST, "", [invalid("spec.expirationSeconds", seconds, why)])
     if seconds > _MOST:
         why = "may not specify a duration larger than 2^32 seconds"
-        raise refusals.invalid(REQUEST, call.name, [invalid("spec.expirationSeconds", seconds, why)])
+        raise refusals.invalid(REQUEST, "", [invalid("spec.expirationSeconds", seconds, why)])
 
 
 def _bound_object(api: Api, call: Call, reference: object, account: Object) -> Object | None:
@@ -70,8 +70,8 @@ def _bound_object(api: Api, call: Call, reference: object, account: Object) -> O
     kind, name = reference.get("kind", ""), reference.get("name", "")
     resource = _BOUND.get(kind)
     if resource is None:
-        shown = f"{reference.get('apiVersion')}, Kind={kind}"
-        raise BadRequest(f"cannot bind token for serviceaccount {call.name!r} to type {shown}")
+        group, _, version = str(reference.get("apiVersion") or "").rpartition("/")
+        raise BadRequest(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     entry = api.store.get(str(resource), call.namespace if resource.namespaced else "", name)
     if entry is None:
         raise refusals.not_found(resource, name)

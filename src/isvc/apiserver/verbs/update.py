@@ -9,7 +9,6 @@ from isvc.apiserver.access.escalation import check_escalation
 from isvc.apiserver.http.response import Response
 from isvc.apiserver.objects import metadata
 from isvc.apiserver.objects.managed_fields import track
-from isvc.apiserver.objects.metadata import now
 from isvc.apiserver.request import Call
 from isvc.apiserver.resources.description import Description
 from isvc.apiserver.store.entry import Entry
@@ -17,8 +16,7 @@ from isvc.apiserver.store.store import Stale
 from isvc.apiserver.verbs import body
 from isvc.apiserver.verbs.create import create_object, settle_namespace
 from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, from_stored, refuse, to_client, to_stored
-from isvc.kube.errors import BadRequest
-from isvc.kube.objects import Object, annotations_of, deep_copy, dig, generation_of
+from isvc.kube.objects import Object, deep_copy, generation_of
 
 ATTEMPTS = 8
 NOT_STATUS_ONLY = ("apiVersion", "kind", "metadata", "status")
@@ -168,28 +166,3 @@ def count_generation(call: Call, new: Object, old: Object) -> None:
         return
     if call.description.strategy.is_new_generation(new, old):
         new["metadata"]["generation"] = generation_of(old) + 1
-
-
-async def bind(api: Api, call: Call) -> Response:
-    """Answers POST pods/NAME/binding: a scheduler's decision."""
-    binding = body.parse(call.request, "Binding")
-    node = dig(binding, "target", "name")
-    if not isinstance(node, str) or not node:
-        raise BadRequest("a Binding names its node in target.name")
-
-    async def set_node(pod: Object) -> Object:
-        if dig(pod, "spec", "nodeName"):
-            taken = pod["spec"]["nodeName"]
-            why = f'pod {call.name} is already assigned to node "{taken}"'
-            raise refusals.conflict(call.description.resource._replace(plural="pods/binding"), call.name, why)
-        pod["spec"]["nodeName"] = node
-        noted = dig(binding, "metadata", "annotations") or {}
-        if noted:
-            pod["metadata"]["annotations"] = {**annotations_of(pod), **noted}
-        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
-        conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-        conditions[:] = [each for each in conditions if each["type"] != "PodScheduled"] + [scheduled]
-        return pod
-
-    await change(api, call, set_node, tracked=True)
-    return Response.success(code=201)

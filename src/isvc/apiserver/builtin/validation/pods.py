@@ -8,12 +8,17 @@ from collections.abc import Iterable
 from isvc.apiserver.builtin.prepare import quality_of_service
 from isvc.apiserver.builtin.validation.checks import Errors, check_name, labels, one_of, required_name
 from isvc.apiserver.builtin.validation.containers import containers
-from isvc.apiserver.field_errors import duplicate, forbidden, invalid, not_supported, required
+from isvc.apiserver.field_errors import duplicate, forbidden, invalid, not_found, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.kube.objects import Object, dig
 
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_EPHEMERAL_FIELDS = (
+    *("name", "image", "imagePullPolicy", "command", "args", "workingDir", "env", "envFrom", "volumeMounts"),
+    *("volumeDevices", "securityContext", "stdin", "stdinOnce", "tty"),
+    *("terminationMessagePath", "terminationMessagePolicy"),
+)
 _UPDATE_WORDS = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -40,6 +45,7 @@ def pod_spec(path: str, spec: Object) -> Errors:
         yield required(f"{path}.containers")
     yield from containers(f"{path}.containers", spec.get("containers") or (), known, taken, init=False)
     yield from containers(f"{path}.initContainers", spec.get("initContainers") or (), known, taken, init=True)
+    yield from _ephemeral_containers(f"{path}.ephemeralContainers", spec, known, taken)
     yield from one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
     yield from one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
     yield from labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
@@ -156,6 +162,20 @@ def pod_resize(new: Object, old: Object) -> Errors:
             yield forbidden("spec", "resources for non-sidecar init containers are immutable")
 
 
+def _ephemeral_containers(path: str, spec: Object, volumes: set[str], taken: set[str]) -> Errors:
+    found = spec.get("ephemeralContainers") or ()
+    targets = set(taken)
+    plain = [{field: each[field] for field in each if field in _EPHEMERAL_FIELDS} for each in found]
+    yield from containers(path, plain, volumes, taken, init=False)
+    for index, each in enumerate(found):
+        target = each.get("targetContainerName")
+        if target and target not in targets:
+            yield not_found(f"{path}[{index}].targetContainerName", target)
+        for field in each:
+            if each[field] and field not in (*_EPHEMERAL_FIELDS, "targetContainerName"):
+                yield forbidden(f"{path}[{index}].{field}", "cannot be set for an Ephemeral Container")
+
+
 def ephemeral_containers_update(new: Object, old: Object) -> Errors:
     """Lets containers for debugging be added, which stay as they are from then on."""
     after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or ()}
@@ -163,7 +183,7 @@ def ephemeral_containers_update(new: Object, old: Object) -> Errors:
         path = "spec.ephemeralContainers"
         name = before.get("name")
         if name not in after:
-            yield forbidden(path, f'existing ephemeral containers "{name}" may not be removed')
+            yield forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
         elif after[name] != before:
             yield forbidden(path, f'existing ephemeral containers "{name}" may not be changed')
 
