@@ -115,6 +115,40 @@ def test_an_evicted_pod_can_be_told_from_one_that_failed(here: Machine) -> None:
     here.kubectl("delete", "job", "movable")
 
 
+def test_a_budget_lets_pods_go_one_by_one(here: Machine) -> None:
+    guarded = workload("Deployment", "guarded", SLEEP, replicas=2)
+    guarded["spec"]["template"]["spec"]["readinessGates"] = [{"conditionType": "example.com/open"}]
+    here.apply(guarded)
+    spec = {"minAvailable": "50%", "selector": {"matchLabels": {"app": "guarded"}}}
+    here.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "half"}, "spec": spec})
+
+    def allowed() -> int:
+        return int(here.get("pdb", "half").get("status", {}).get("disruptionsAllowed", 0))
+
+    def evict(pod: Object) -> str:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+        command = ["sh", "-c", f"echo '{json.dumps(eviction)}' | kubectl create --raw {path} -f -"]
+        return here.run(*command, check=False)
+
+    def open_gates() -> list[Object]:
+        opened = {"status": {"conditions": [{"type": "example.com/open", "status": "True"}]}}
+        pods = until(lambda: len(found := pods_of(here, "app=guarded")) == 2 and found, "two pods")
+        for each in pods:
+            here.kubectl("patch", "pod", each["metadata"]["name"], "--subresource=status", "-p", json.dumps(opened))
+        return list(pods)
+
+    first, second = open_gates()
+    until(lambda: allowed() == 1, "both pods to be ready")
+    assert '"status":"Success"' in evict(first)
+    assert "would violate the pod's disruption budget" in evict(second)
+    open_gates()
+    until(lambda: '"status":"Success"' in evict(second), "another pod in the place of the first")
+    open_gates()
+    until(lambda: allowed() == 1 and "disruptedPods" not in here.get("pdb", "half")["status"], "both to be replaced")
+
+
 def test_a_suspended_job_waits_and_a_finished_one_goes_in_time(here: Machine) -> None:
     here.apply(job("paused", "print('at last')", suspend=True, ttlSecondsAfterFinished=0))
     wait(here, "job/paused", "condition=suspended")

@@ -123,7 +123,8 @@ class HorizontalAutoscalers:
             return Result(requeue_after=SYNC_SECONDS)
         self._new.discard(key)
         status = _Status.of(scaler, self._context.timestamp())
-        status.fields = {"observedGeneration": generation_of(scaler)}
+        if generation := generation_of(scaler):
+            status.fields["observedGeneration"] = generation
         if last := before.get("lastScaleTime"):
             status.fields["lastScaleTime"] = last
         status.fields |= {name: before.get(name, 0) for name in ("currentReplicas", "desiredReplicas")}

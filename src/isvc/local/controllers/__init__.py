@@ -1,7 +1,8 @@
 """The controllers of Kubernetes itself that serving needs, on the same toolkit as ours.
 
 Deployment → ReplicaSet → Pod; Jobs, CronJobs, StatefulSets and DaemonSets; LeaderWorkerSets; Service → EndpointSlice
-and Endpoints; claims that are folders. Names, conditions and words are those of kube-controller-manager.
+and Endpoints; claims that are folders; PodDisruptionBudgets. Names, conditions and words are those of
+kube-controller-manager.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from isvc.local.controllers import (
     claims,
     daemon_sets,
+    disruption_budgets,
     endpoints,
     legacy_endpoints,
     replicasets,
@@ -32,6 +34,7 @@ _PARTS = (
     legacy_endpoints,
     claims,
     leader_worker_sets,
+    disruption_budgets,
 )
 
 
