@@ -46,7 +46,8 @@ async def _write(context: Context, wanted: Object, live: Object | None) -> None:
 
 def endpoints_of(service: Object, slices: Sequence[Object]) -> Object:
     """Returns one subset for each slice: every pod has ports of its own here."""
-    labels = {**labels_of(service), MANAGED_BY: _US}
+    headless = {"service.kubernetes.io/headless": ""} if dig(service, "spec", "clusterIP") == "None" else {}
+    labels = {**labels_of(service), MANAGED_BY: _US, **headless}
     metadata = {"name": name_of(service), "namespace": namespace_of(service), "labels": labels}
     subsets = [subset for each in sorted(slices, key=name_of) for subset in _subsets(each)]
     return ENDPOINTS.manifest(metadata, subsets=subsets)
