@@ -104,6 +104,11 @@ test-recorded: .venv envtest ## all recorded cases of KServe, played on a real k
 test-takeover: .venv envtest ## taking over what KServe left on a real kube-apiserver, as it was recorded, restarts no pod
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver tests/recorded_cluster/test_takeover.py
 
+.PHONY: test-controllers
+test-controllers: .venv ## what Kubernetes' own controllers make of workloads on the embedded API server, and ours on isvc up (needs Go)
+	test -x $(CACHE)/controllers-$(KUBERNETES)/kube-scheduler || tools/build-envtest $(KUBERNETES) $(CACHE)/controllers-$(KUBERNETES) kube-controller-manager kube-scheduler
+	KUBERNETES_PROGRAMS=$(CACHE)/controllers-$(KUBERNETES) $(BIN)/pytest tests/controller_manager
+
 .PHONY: test-keda-crds
 test-keda-crds: .venv envtest ## what is planned for KEDA and its HTTP add-on against their own CRDs on a real kube-apiserver (KEDA=2.20.2, HTTP_ADD_ON=0.15.0; needs Go)
 	KEDA=$(KEDA) HTTP_ADD_ON=$(HTTP_ADD_ON) KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/pytest --cluster=kube-apiserver tests/keda

@@ -8,7 +8,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from isvc.kube.conditions import is_condition_true, is_true
 from isvc.kube.errors import AlreadyExists, ApiError
-from isvc.kube.objects import Key, Object, deep_copy, dig, is_being_deleted, name_of, namespace_of, uid_of
+from isvc.kube.objects import (
+    Key,
+    Object,
+    annotations_of,
+    deep_copy,
+    dig,
+    is_being_deleted,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from isvc.kube.owners import controller_ref
 from isvc.kube.resource import CRON_JOBS, JOBS
 from isvc.kube.timestamps import parse_timestamp, timestamp
@@ -63,7 +73,7 @@ class CronJobs:
 
     async def _start(self, cron_job: Object, due: datetime) -> bool:
         """Returns whether the time is dealt with: by a Job, or by the decision that there shall be none."""
-        active = [job for job in self._jobs(cron_job) if not is_finished(job)]
+        active = [job for job in self._jobs(cron_job) if not is_finished(job) and _is_scheduled(job)]
         policy = cron_job["spec"].get("concurrencyPolicy")
         if active and policy == "Forbid":
             words = "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -106,6 +116,11 @@ def job_of(cron_job: Object, due: datetime) -> Object:
     return JOBS.manifest(named, spec=template.get("spec") or {})
 
 
+def _is_scheduled(job: Object) -> bool:
+    """Returns whether its time has come, and not somebody made it by hand (`kubectl create job --from`)."""
+    return _SCHEDULED in annotations_of(job)
+
+
 def past_history(cron_job: Object, jobs: Sequence[Object]) -> list[Object]:
     """Returns finished Jobs beyond those that are kept, the oldest."""
     finished = [job for job in jobs if is_finished(job) and not is_being_deleted(job)]
@@ -119,7 +134,7 @@ def past_history(cron_job: Object, jobs: Sequence[Object]) -> list[Object]:
 
 
 def cron_job_status(cron_job: Object, jobs: Sequence[Object], scheduled: str | None) -> Object:
-    active = [job for job in jobs if not is_finished(job) and not is_being_deleted(job)]
+    active = [job for job in jobs if not is_finished(job) and not is_being_deleted(job) and _is_scheduled(job)]
     status: Object = {}
     if active:
         status["active"] = [_reference(job) for job in active]

@@ -60,6 +60,8 @@ def test_history_is_kept_apart_for_successes_and_failures() -> None:
 
 
 def test_the_status_names_what_runs_and_when_it_last_went_well() -> None:
-    status = cron_job_status(cron_job(), [job("a", "Complete", 11), job("d", "")], "2026-11-16T12:00:00Z")
+    by_hand, scheduled = job("c", ""), job("d", "")
+    scheduled["metadata"]["annotations"] = job_of(cron_job(), NOW)["metadata"]["annotations"]
+    status = cron_job_status(cron_job(), [job("a", "Complete", 11), by_hand, scheduled], "2026-11-16T12:00:00Z")
     assert [each["name"] for each in status["active"]] == ["d"]
     assert status["lastSuccessfulTime"] == "2026-11-16T11:00:00Z"
