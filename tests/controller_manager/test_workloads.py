@@ -17,14 +17,15 @@ from typing import Any
 
 import pytest
 import yaml
-from kubernetes import client, config
 from tests.differential.normal import differences
 from tests.servers import start
 from tests.up.machine import DEADLINE, Machine, running
 from tests.waiting import wait_until
+from tests.wire import Wire
 
 WORKLOADS = Path(__file__).with_name("workloads.yaml")
 NAMESPACE = "workloads"
+MERGE = "application/merge-patch+json"
 KINDS = (
     *("deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs"),
     *("endpoints", "poddisruptionbudgets", "resourcequotas", "events"),
@@ -76,31 +77,28 @@ _OTHERS = {"Scheduled", "FailedScheduling", "Created", "Started", "Killing", "No
 class Kubelets(threading.Thread):
     """Says of pods that they run, and deletes those that are to go."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, url: str, token: str) -> None:
         super().__init__(daemon=True)
-        self._api = client.CoreV1Api(config.new_client_from_config(str(kubeconfig)))
+        self._wire = Wire(url, token)
         self._ended = threading.Event()
         resources = {"cpu": "8", "memory": "16Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-        self._api.create_node({"metadata": {"name": "n"}})
         status = {"capacity": resources, "allocatable": resources, "conditions": [ready]}
-        self._api.patch_node_status("n", {"status": status})
-        self._api.patch_node("n", {"spec": {"taints": None}})
+        self._wire.ask("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
+        self._wire.ask("PATCH", "/api/v1/nodes/n/status", {"status": status}, MERGE)
+        self._wire.ask("PATCH", "/api/v1/nodes/n", {"spec": {"taints": None}}, MERGE)
 
     def run(self) -> None:
+        pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
         while not self._ended.wait(0.1):
-            for pod in self._api.list_namespaced_pod(NAMESPACE).items:
-                name = pod.metadata.name
-                try:
-                    if pod.metadata.deletion_timestamp:
-                        self._api.delete_namespaced_pod(name, NAMESPACE, grace_period_seconds=0)
-                    elif pod.spec.node_name and pod.status.phase == "Pending":
-                        conditions = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]
-                        status = {"phase": "Running", "podIP": "10.0.0.1", "conditions": conditions}
-                        self._api.patch_namespaced_pod_status(name, NAMESPACE, {"status": status})
-                except client.ApiException as error:
-                    if error.status not in (404, 409):
-                        raise
+            for pod in self._wire.ask("GET", pods)[1]["items"]:
+                path = f"{pods}/{pod['metadata']['name']}"
+                if "deletionTimestamp" in pod["metadata"]:
+                    self._wire.ask("DELETE", path, {"gracePeriodSeconds": 0})
+                elif pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
+                    conditions = [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")]
+                    status = {"phase": "Running", "podIP": "10.0.0.1", "conditions": conditions}
+                    self._wire.ask("PATCH", f"{path}/status", {"status": status}, MERGE)
 
     def end(self) -> None:
         self._ended.set()
@@ -120,7 +118,7 @@ def original(folder: Path) -> Iterator[dict[str, str]]:
             process = subprocess.Popen([*map(str, command), *flags], stdout=log, stderr=log)
             stack.callback(process.wait)
             stack.callback(process.terminate)
-        kubelets = Kubelets(cluster.kubeconfig)
+        kubelets = Kubelets(cluster.url, cluster.token)
         kubelets.start()
         stack.callback(kubelets.end)
         yield {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
@@ -163,7 +161,7 @@ def test_both_say_the_same(tmp_path: Path) -> None:
 
         def agree(after: str) -> None:
             def found() -> list[str]:
-                return differences(*map(state, both))
+                return differences(state(theirs), state(laptop.env))
 
             try:
                 wait_until(lambda: not found(), within=DEADLINE, every=0.5)
