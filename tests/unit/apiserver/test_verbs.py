@@ -139,6 +139,25 @@ async def test_a_grace_period_that_is_no_number_is_refused(http, grace):
     assert (refused.code, refused.body["reason"]) == (400, "BadRequest")
 
 
+async def test_evictions_at_once_take_no_more_than_a_budget_allows(http):
+    pods, budgets = f"{NAMESPACES}/default/pods", "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    names = [f"p{index}" for index in range(6)]
+    for name in names:
+        spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
+        await http.create(pods, metadata={"name": name, "labels": {"app": "a"}}, spec=spec)
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        await http.ask("PATCH", f"{pods}/{name}/status", {"status": status}, MERGE)
+    await http.create(budgets, metadata={"name": "b"}, spec={"selector": {"matchLabels": {"app": "a"}}})
+    allowed = {"observedGeneration": 1, "disruptionsAllowed": 4, "currentHealthy": 6, "desiredHealthy": 2}
+    await http.ask("PATCH", f"{budgets}/b/status", {"status": {**allowed, "expectedPods": 6}}, MERGE)
+    answers = await asyncio.gather(
+        *(http.ask("POST", f"{pods}/{name}/eviction", {"metadata": {"name": name}}) for name in names)
+    )
+    assert sorted(answer.code for answer in answers) == [201, 201, 201, 201, 429, 429]
+    status = (await http.ask("GET", f"{budgets}/b")).body["status"]
+    assert (status["disruptionsAllowed"], len(status["disruptedPods"])) == (0, 4)
+
+
 @pytest.mark.parametrize("options", ["x", ["x"], {"gracePeriodSeconds": "x"}, {"preconditions": {"uid": 1}}])
 async def test_an_eviction_with_malformed_options_is_refused(http, options):
     pods = f"{NAMESPACES}/default/pods"

@@ -60,9 +60,32 @@ async def _spend(api: Api, call: Call, pod: Object) -> None:
         words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise InternalError(words)
     budget = budgets[0].parse()
-    status = budget.get("status") or {}
     if not is_condition_true(pod, "Ready") and _may_go_unready(budget):
         return
+    if call.dry_run:
+        _check(budget)
+        return
+    description = api.registry.of_collection(BUDGETS)
+    assert description is not None
+    place = (call.namespace, name_of(budget), "status")
+    writing = Call(call.request, description, *place, field_manager="kube-apiserver", field_validation="Ignore")
+
+    async def spend(live: Object) -> Object:
+        _check(live)
+        status = live["status"]
+        status["disruptionsAllowed"] -= 1
+        if not status["disruptionsAllowed"]:
+            exhausted = {"type": "DisruptionAllowed", "status": FALSE, "reason": "InsufficientPods", "message": ""}
+            set_condition(live, {**exhausted, "observedGeneration": status["observedGeneration"]}, now())
+        status["disruptedPods"] = {**(status.get("disruptedPods") or {}), call.name: now()}
+        return live
+
+    await update.change(api, writing, spend)
+
+
+def _check(budget: Object) -> None:
+    """Refuses where a budget does not let another pod go."""
+    status = budget.get("status") or {}
     if status.get("observedGeneration", 0) < generation_of(budget):
         raise _refusal(f"The disruption budget {name_of(budget)} is still being processed by the server.", 10)
     if not status.get("disruptionsAllowed"):
@@ -71,23 +94,6 @@ async def _spend(api: Api, call: Call, pod: Object) -> None:
         if healthy > needed:
             why = f"The disruption budget {name_of(budget)} does not allow evicting pods currently"
         raise _refusal(why)
-    if call.dry_run:
-        return
-    description = api.registry.of_collection(BUDGETS)
-    assert description is not None
-    place = (call.namespace, name_of(budget), "status")
-    writing = Call(call.request, description, *place, field_manager="kube-apiserver", field_validation="Ignore")
-
-    async def spend(live: Object) -> Object:
-        live["status"]["disruptionsAllowed"] -= 1
-        if not live["status"]["disruptionsAllowed"]:
-            exhausted = {"type": "DisruptionAllowed", "status": FALSE, "reason": "InsufficientPods", "message": ""}
-            set_condition(live, {**exhausted, "observedGeneration": status["observedGeneration"]}, now())
-        live["status"]["disruptedPods"] = {**(live["status"].get("disruptedPods") or {}), call.name: now()}
-        live["metadata"]["resourceVersion"] = budget["metadata"]["resourceVersion"]
-        return live
-
-    await update.change(api, writing, spend)
 
 
 def _guards(budget: Object, pod: Object) -> bool:
