@@ -32,22 +32,22 @@ def pod_of(owner: Object, resource: Resource, template: Object) -> Object:
     }
 
 
-async def create_pod(context: Context, owner: Object, pod: Object, told: str = "Created pod: {}") -> Object:
-    """Returns the pod as it was made; `told` are the words of the event, around its name."""
+async def create_pod(context: Context, owner: Object, pod: Object, message: str = "Created pod: {}") -> Object:
+    """Returns the pod as it was made; `message` is the event's, with {} for its name."""
     try:
         made = await context.create(PODS, pod)
     except ApiError as error:
         context.recorder.event(owner, "Warning", "FailedCreate", f"Error creating: {error.message}")
         raise
-    context.recorder.event(owner, "Normal", "SuccessfulCreate", told.format(name_of(made)))
+    context.recorder.event(owner, "Normal", "SuccessfulCreate", message.format(name_of(made)))
     return made
 
 
-async def delete_pod(context: Context, owner: Object, pod: Object, told: str = "Deleted pod: {}") -> None:
+async def delete_pod(context: Context, owner: Object, pod: Object, message: str = "Deleted pod: {}") -> None:
     """Asks for a pod's end; one that is gone already is none of our business."""
     answer = await context.delete(PODS, pod)
     if answer is None:
         return
     if answer.get("kind") == "Pod" and dig(answer, "metadata", "deletionGracePeriodSeconds"):
         context.cache.note(PODS, answer)
-    context.recorder.event(owner, "Normal", "SuccessfulDelete", told.format(name_of(pod)))
+    context.recorder.event(owner, "Normal", "SuccessfulDelete", message.format(name_of(pod)))

@@ -66,8 +66,8 @@ class StatefulSets:
             revision = current if ordinal < _first(stateful_set) + _partition(stateful_set) else update
             await self._create(stateful_set, ordinal, revision)
         for pod in step.delete:
-            told = f"Delete Pod {{}} in StatefulSet {name_of(stateful_set)} successful"
-            await delete_pod(self._context, stateful_set, pod, told)
+            message = f"Delete Pod {{}} in StatefulSet {name_of(stateful_set)} successful"
+            await delete_pod(self._context, stateful_set, pod, message)
         pods = self._pods(stateful_set)
         status = stateful_set_status(stateful_set, pods, name_of(current), name_of(update), now)
         await self._context.write_status(STATEFUL_SETS, stateful_set, status)
@@ -95,8 +95,8 @@ class StatefulSets:
             words = f"create Claim {name_of(made)} Pod {name_of(stateful_set)}-{ordinal} success"
             self._context.recorder.event(stateful_set, "Normal", "SuccessfulCreate", words)
         with suppress(AlreadyExists):  # one that is still going, which the cache has lost sight of, or another's
-            told = f"Create Pod {{}} in StatefulSet {name_of(stateful_set)} successful"
-            await create_pod(self._context, stateful_set, stateful_pod(stateful_set, ordinal, revision), told)
+            message = f"Create Pod {{}} in StatefulSet {name_of(stateful_set)} successful"
+            await create_pod(self._context, stateful_set, stateful_pod(stateful_set, ordinal, revision), message)
 
 
 @dataclass(frozen=True, slots=True)
