@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # kube-apiserver, etcd, kubectl and Helm spend a third of a test's CPU on collecting garbage: memory is cheaper.
 export GOGC ?= 400
 
-.PHONY: crds bench-dashboard chromium run kserve-e2e docs fuzz test test-guides test-package test-browser test-takeover test-scale soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube test-recorded test-thorough test-every-profile envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
+.PHONY: crds bench-updates bench-dashboard chromium run kserve-e2e docs fuzz test test-guides test-package test-browser test-takeover test-scale soak takeover test-conformance test-sdk check bench-up bench-gateway manifests generated format test-kube test-recorded test-thorough test-every-profile envtest lock bench-pods bench-apiserver bench-toolkit clean help conformance conformance-embedded bench bench-llm bench-scale bench-api
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -162,6 +162,9 @@ bench-llm: crds envtest ## the same for LLMInferenceServices (N=50)
 
 bench-scale: crds envtest ## a table of memory, CPU, restart and an edit of the configuration with many services (SIZES=300,1500,5000)
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/scale.py --bench $(BENCH) --manager '$(MANAGER)' --crds $(CRDS) --sizes $(or $(SIZES),300$(comma)1500$(comma)5000)
+
+bench-updates: crds envtest ## a new spec of many services beside the API server's own pace, in rounds on one cluster (N=300, ROUNDS=8)
+	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/updates.py --bench $(BENCH) --manager '$(MANAGER)' --crds $(CRDS) -n $(or $(N),300) --rounds $(or $(ROUNDS),8)
 
 bench-apiserver: .venv envtest ## speed and memory of the embedded API server beside kube-apiserver with etcd
 	KUBEBUILDER_ASSETS=$(ENVTEST) $(BIN)/python bench/apiserver.py
