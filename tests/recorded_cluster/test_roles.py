@@ -6,6 +6,7 @@ import pytest
 from tests.recorded_cluster import rights
 from tests.recorded_cluster.servers import FLAGS, Servers
 from tests.recordings import FOLDER
+from tests.waiting import wait_until
 
 #: Cases that together make every call, found by trying all.
 CASES: dict[str, dict[str, list[str]]] = {
@@ -37,13 +38,20 @@ def play(servers: Servers, controller: str, profile: str, cases: list[str]) -> N
     run._install_base()
     flags = LEADING + (" --metrics-secure=false" if controller == "llmisvc" else "")
     setattr(run.args, controller, rights.command(servers, controller, flags))
+    before = leaders(servers)
     try:
         run._start_controllers()
+        wait_until(lambda: leaders(servers) - before, "the manager leads; one that does not has nothing to do")
         run._register_webhooks()
         run._play()
     finally:
         run._stop_controllers()
         servers.clear(run)
+
+
+def leaders(servers: Servers) -> set[str]:
+    leases = servers.kube.list("coordination.k8s.io/v1", "Lease", "kserve")
+    return {lease["spec"].get("holderIdentity") or "" for lease in leases} - {""}
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no recorded cases in {FOLDER}")
