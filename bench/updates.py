@@ -23,69 +23,72 @@ Object = dict[str, Any]
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-def updates_of(bench: Any, rounds: int) -> type:
-    """Returns the benchmark, which is made of the classes of `bench.py`."""
+class Rounds:
+    """Takes the place of three phases of a run of `bench.py`: of its update, its end and its floor."""
 
-    class Updates(bench.Bench):  # type: ignore[misc]
-        def update(self) -> None:
-            """All rounds."""
-            self.updates, self.floors = list[float](), list[float]()
-            floors = self.kinds.floors()
-            for number in range(rounds):
-                self.updates.append(_seconds(lambda number=number: self.roll_out(f"round-{number}")))
-                time.sleep(5)  # statuses and earlier specs gave way, and are written now
-                self.floors.append(_seconds(lambda: self.each(self.write, floors)))
-                self.each(self.remove, floors)
-                times = self.updates[-1] / self.floors[-1]
-                print(f"  update {self.updates[-1]:.2f} s, floor {self.floors[-1]:.2f} s: {times:.2f}", flush=True)
+    def __init__(self, bench: Any, run: Any, rounds: int) -> None:
+        self._bench, self._run, self._rounds = bench, run, rounds
+        self._updates, self._floors = list[float](), list[float]()
+        run.update, run.floor, run.delete = self.update, self.write_alone, lambda: None
 
-        def delete(self) -> None:
-            """Left out."""
+    def update(self) -> None:
+        run, floors = self._run, self._run.kinds.floors()
+        for number in range(self._rounds):
+            self._updates.append(_seconds(lambda number=number: self._roll_out(f"round-{number}")))
+            time.sleep(5)  # statuses and earlier specs gave way, and are written now
+            self._floors.append(_seconds(lambda: run.each(self._write, floors)))
+            run.each(self._remove, floors)
+            update, floor = self._updates[-1], self._floors[-1]
+            print(f"  update {update:.2f} s, floor {floor:.2f} s: {update / floor:.2f}", flush=True)
 
-        def floor(self, _: list[list[Object]]) -> None:
-            """Instead of the floor, of which there are many: the same writes without a manager, and the result."""
-            self._stop_controllers()
-            for kind in WEBHOOKS:
-                for each in self.kube.list("admissionregistration.k8s.io/v1", kind):
-                    self.kube.delete(each)
-            time.sleep(2)  # until the API server has heard of it
-            alone = [_seconds(lambda number=number: self.write_updates(number)) for number in range(rounds)]
-            pace = statistics.median(self.floors)
-            print(f"update over floor: {_spread([a / b for a, b in zip(self.updates, self.floors, strict=True)])}")
-            print(f"the same writes alone over floor: {_spread([each / pace for each in alone])}")
+    def write_alone(self, _: list[list[Object]]) -> None:
+        """Writes what a round does without a manager, and prints the result of all."""
+        run = self._run
+        run._stop_controllers()
+        for kind in WEBHOOKS:
+            for each in run.kube.list("admissionregistration.k8s.io/v1", kind):
+                run.kube.delete(each)
+        time.sleep(2)  # until the API server has heard of it
+        alone = [_seconds(lambda number=number: self._write_updates(number)) for number in range(self._rounds)]
+        pace = statistics.median(self._floors)
+        print(f"update over floor: {_spread([a / b for a, b in zip(self._updates, self._floors, strict=True)])}")
+        print(f"the same writes alone over floor: {_spread([each / pace for each in alone])}")
 
-        def roll_out(self, value: str) -> None:
-            change = {"spec": {"predictor": {"model": {"env": [{"name": "BENCH", "value": value}]}}}}
-            self.each(lambda i: self.client().patch(self.kinds.service(i), change), range(self.n))
-            self._until(lambda: sum(_has(value, each) for each in self.kube.list(*bench.DEPLOYMENT)) >= self.n)
+    def _roll_out(self, value: str) -> None:
+        run = self._run
+        run.each(lambda i: run.client().patch(run.kinds.service(i), _change(value)), range(run.n))
+        run._until(lambda: sum(_has(value, each) for each in run.kube.list(*self._bench.DEPLOYMENT)) >= run.n)
 
-        def write_updates(self, number: int) -> None:
-            """Writes services and Deployments one after the other, each in one request, as they are in a round."""
-            change = {"spec": {"predictor": {"model": {"env": [{"name": "BENCH", "value": f"alone-{number}"}]}}}}
+    def _write_updates(self, number: int) -> None:
+        """Writes services and Deployments one after the other, each in one request, as they are in a round."""
+        version, kind = self._bench.ISVC
 
-            def write(deployment: Object) -> None:
-                name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
-                metadata = {"name": name.removesuffix("-predictor"), "namespace": namespace}
-                self.client().patch({"apiVersion": bench.ISVC[0], "kind": bench.ISVC[1], "metadata": metadata}, change)
-                container = deployment["spec"]["template"]["spec"]["containers"][0]
-                container["env"] = [*container.get("env", ()), {"name": "ALONE", "value": str(number)}]
-                self.client().request("PUT", self.client().path(deployment), deployment)
+        def write(deployment: Object) -> None:
+            client, name = self._run.client(), deployment["metadata"]["name"].removesuffix("-predictor")
+            metadata = {"name": name, "namespace": deployment["metadata"]["namespace"]}
+            client.patch({"apiVersion": version, "kind": kind, "metadata": metadata}, _change(f"alone-{number}"))
+            container = deployment["spec"]["template"]["spec"]["containers"][0]
+            container["env"] = [*container.get("env", ()), {"name": "ALONE", "value": str(number)}]
+            client.request("PUT", client.path(deployment), deployment)
 
-            self.each(write, self.kube.list(*bench.DEPLOYMENT))
+        self._run.each(write, self._run.kube.list(*self._bench.DEPLOYMENT))
 
-        def write(self, objects: Sequence[Object]) -> None:
-            """Writes a service's children and what a Deployment says of itself, as `bench.py` does."""
-            deployment = {key: objects[0][key] for key in ("apiVersion", "kind", "metadata")}
-            for obj in objects:
-                self.client().create(obj)
-            for generation in (1, 2):
-                self.client().patch(deployment, {"status": {"observedGeneration": generation}}, subresource="status")
+    def _write(self, objects: Sequence[Object]) -> None:
+        """Writes a service's children and what a Deployment says of itself, as `bench.py` does."""
+        deployment = {key: objects[0][key] for key in ("apiVersion", "kind", "metadata")}
+        for obj in objects:
+            self._run.client().create(obj)
+        for generation in (1, 2):
+            status = {"status": {"observedGeneration": generation}}
+            self._run.client().patch(deployment, status, subresource="status")
 
-        def remove(self, objects: Sequence[Object]) -> None:
-            for obj in objects:
-                self.client().delete(obj)
+    def _remove(self, objects: Sequence[Object]) -> None:
+        for obj in objects:
+            self._run.client().delete(obj)
 
-    return Updates
+
+def _change(value: str) -> Object:
+    return {"spec": {"predictor": {"model": {"env": [{"name": "BENCH", "value": value}]}}}}
 
 
 def _seconds(phase: Callable[[], None]) -> float:
@@ -116,7 +119,9 @@ def main() -> None:
     vars(args).update(
         llmisvc=None, mode="standard-ingress", idle=5.0, timeout=600.0, quiet=2.0, audit=None, logs=None, server=None
     )
-    updates_of(bench, args.rounds)(args).run()
+    run = bench.Bench(args)
+    Rounds(bench, run, args.rounds)
+    run.run()
 
 
 if __name__ == "__main__":
