@@ -132,7 +132,7 @@ def test_a_cached_model_that_fills_the_disk_has_a_remedy_and_leaves_no_half(here
     spec = {**cache["spec"], "sourceModelUri": f"file://{tmp_path}", "modelSize": "1Mi"}
     here.apply({**cache, "spec": spec})
     until(lambda: "give its models more space" in here.isvc("explain", "lmc/iris").stdout, "a remedy")
-    assert here.get("localmodelcache", "iris")["status"]["copies"]["failed"] == 1
+    here.kubectl("wait", "--for=jsonpath={.status.copies.failed}=1", "localmodelcache/iris", "--timeout=60s")
     assert here.process is not None
     models = Path(f"/proc/{here.process.pid}/root{here.home}/disk/models/models")
     assert [each.name for each in models.iterdir()] == [".downloads"]
