@@ -6,6 +6,7 @@ In Kubernetes some of this comes from admission plugins that are always on (tain
 from __future__ import annotations
 
 from isvc.apiserver.objects.metadata import now
+from isvc.kube.conditions import FALSE, set_condition
 from isvc.kube.objects import Object, annotations_of, containers_of
 from isvc.kube.quantity import Quantity
 
@@ -18,6 +19,9 @@ def pod(obj: Object) -> None:
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+    if spec.get("schedulingGates"):
+        why = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
+        set_condition(obj, {"type": "PodScheduled", "status": FALSE, "lastProbeTime": None, **why}, now())
 
 
 def quality_of_service(spec: Object) -> str:

@@ -14,7 +14,7 @@ from isvc.apiserver.verbs import body, update
 from isvc.apiserver.verbs.pipeline import Api
 from isvc.kube.conditions import TRUE, set_condition
 from isvc.kube.errors import BadRequest
-from isvc.kube.objects import Object, annotations_of, dig
+from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, name_of
 from isvc.kube.resource import PODS
 
 
@@ -26,6 +26,7 @@ async def create(api: Api, call: Call) -> Response:
     name = dig(binding, "metadata", "name")
     if not isinstance(name, str) or not name:
         raise BadRequest("Name parameter required.")
+    binding["metadata"].pop("uid", None)  # which Kubernetes heeds in the subresource alone
     return await _bind(api, replace(call, description=description, name=name, subresource="binding"), binding)
 
 
@@ -38,6 +39,8 @@ def _read(call: Call) -> Object:
     binding = body.parse(call.request, "Binding")
     if not isinstance(binding, dict) or not isinstance(binding.get("target") or {}, dict):
         raise BadRequest("a Binding and its target are objects")
+    if not isinstance(dig(binding, "metadata", "annotations") or {}, dict):
+        raise BadRequest("metadata.annotations of a Binding is an object")
     return binding
 
 
@@ -49,9 +52,8 @@ async def _bind(api: Api, call: Call, binding: Object) -> Response:
     node = binding["target"]["name"]
 
     async def set_node(pod: Object) -> Object:
-        if dig(pod, "spec", "nodeName"):
-            taken = pod["spec"]["nodeName"]
-            why = f'pod {call.name} is already assigned to node "{taken}"'
+        update.check_uid(call, binding, pod)
+        if why := _why_not(pod):
             raise refusals.conflict(call.description.resource._replace(plural="pods/binding"), call.name, why)
         pod["spec"]["nodeName"] = node
         noted = dig(binding, "metadata", "annotations") or {}
@@ -62,6 +64,17 @@ async def _bind(api: Api, call: Call, binding: Object) -> Response:
 
     await update.change(api, call, set_node, tracked=True)
     return Response.success(code=201)
+
+
+def _why_not(pod: Object) -> str:
+    """Returns what keeps a pod from a node; nothing where it may have one."""
+    if is_being_deleted(pod):
+        return f"pod {name_of(pod)} is being deleted, cannot be assigned to a host"
+    if taken := dig(pod, "spec", "nodeName"):
+        return f'pod {name_of(pod)} is already assigned to node "{taken}"'
+    if dig(pod, "spec", "schedulingGates"):
+        return f"pod {name_of(pod)} has non-empty .spec.schedulingGates"
+    return ""
 
 
 def _errors(binding: Object) -> list[FieldError]:
