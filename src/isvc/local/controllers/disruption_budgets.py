@@ -146,4 +146,4 @@ def _expected_and_needed(spec: Object, there: int, wanted: int) -> tuple[int, in
         return wanted, max(0, wanted - share(most, wanted, up=True))
     if isinstance(least, str):
         return wanted, share(least, wanted, up=True)
-    return there, least or 0
+    return (there, least) if least is not None else (0, 0)

@@ -36,7 +36,7 @@ def pods(count: int, *, ready: int) -> list[Object]:
         ({"maxUnavailable": "30%"}, 5, 5, 5, 5, 3, 2),
         ({"maxUnavailable": 7}, 2, 2, 2, 2, 0, 2),
         ({"minAvailable": 0}, 0, 0, 0, 0, 0, 0),
-        ({}, 1, 1, 1, 1, 0, 1),
+        ({}, 1, 1, 1, 0, 0, 0),
     ],
 )
 def test_what_is_left_over_may_go(spec, there, ready, wanted, expected, needed, allowed):
