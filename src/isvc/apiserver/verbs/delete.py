@@ -156,7 +156,7 @@ def check_preconditions(call: Call, options: Object, obj: Object) -> None:
 
 def read_options(call: Call) -> Object:
     """Reads DeleteOptions from the body or, failing that, from the query."""
-    options = checked(body.parse(call.request, "DeleteOptions") if call.request.body else _from_query(call))
+    options = check_options(body.parse(call.request, "DeleteOptions") if call.request.body else _from_query(call))
     if options.get("dryRun"):
         call.dry_run = True
     return options
@@ -170,8 +170,8 @@ def _from_query(call: Call) -> Object:
     return options
 
 
-def checked(options: Any) -> Object:
-    """Refuses DeleteOptions that are not of their types; of a grace period, less than nothing is a second."""
+def check_options(options: Any) -> Object:
+    """Returns DeleteOptions that can be followed, or refuses them; a negative grace period is one second."""
     if not isinstance(options, dict):
         raise BadRequest("DeleteOptions must be an object")
     grace = options.get("gracePeriodSeconds")

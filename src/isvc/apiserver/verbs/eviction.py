@@ -23,7 +23,7 @@ async def evict(api: Api, call: Call) -> Response:
     eviction = body.parse(call.request, "Eviction")
     if not isinstance(eviction, dict) or (dig(eviction, "metadata", "name") or call.name) != call.name:
         raise BadRequest("name in URL does not match name in Eviction object")
-    options = delete.checked(eviction.get("deleteOptions") or {})
+    options = delete.check_options(eviction.get("deleteOptions") or {})
     call.dry_run = call.dry_run or bool(options.get("dryRun"))
     pod = read.find(api, call).parse()
     if dig(pod, "status", "phase") not in _UNGUARDED and not is_being_deleted(pod):

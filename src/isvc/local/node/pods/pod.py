@@ -50,8 +50,9 @@ log = logging.getLogger("isvc.node")
 _GRACE = 30.0
 _SHORTEST_RETRY, _RETRY, _LONGEST_RETRY = 0.1, 2.0, 60.0
 _END = 2.0  # of the grace period, what is kept for the processes to end in
-# `kubectl delete` looks at a pod, and then begins to watch it. One that has its name by then is taken for it, for ever.
-_LAST_LOOK = 0.3
+# How long a pod whose name comes again stays: `kubectl delete` reads it and then begins to watch, and would wait for
+# ever for another one that has the name by then.
+_STAYS_IN_SIGHT = 0.3
 
 
 class PodWorker:
@@ -277,7 +278,7 @@ class PodWorker:
             if finalizers_of(self.pod):  # somebody wants to know how it ended
                 await self._until_possible(lambda: self._put(self._last_status()))
             if not dig(self.pod, "metadata", "generateName"):
-                await self._node.clock.sleep(max(0.0, _LAST_LOOK - (self._node.clock.monotonic() - began)))
+                await self._node.clock.sleep(max(0.0, _STAYS_IN_SIGHT - (self._node.clock.monotonic() - began)))
             await self._until_possible(self._delete)
 
     def _last_status(self) -> Object:

@@ -78,14 +78,14 @@ def _closed_gates(pod: Object, conditions: Sequence[Object]) -> Iterator[str]:
 
 
 def after_write(pod: Object, written: Object) -> Object:
-    """Returns the pod with a status that was written, before a watch brings it back; others' conditions are kept."""
+    """Returns the pod as it is once a status was written, which keeps the conditions of others."""
     ours = {each["type"] for each in written["conditions"]}
     others = [each for each in conditions_of(pod) if each["type"] not in ours]
     return {**pod, "status": {**written, "conditions": [*written["conditions"], *others]}}
 
 
 def patch_of(status: Object) -> Object:
-    """Returns the status as a strategic merge patch: of a condition that is there, it leaves nothing unsaid."""
+    """Returns the status as a strategic merge patch, which takes reasons and messages away that are no more."""
     return {**status, "conditions": [{"reason": None, "message": None, **each} for each in status["conditions"]]}
 
 
