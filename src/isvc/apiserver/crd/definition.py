@@ -6,14 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from isvc.apiserver.builtin.base import BuiltIn
-from isvc.apiserver.crd.acceptance import (
-    APPROVAL,
-    condition,
-    is_approved,
-    is_protected,
-    next_status,
-    storage_versions,
-)
+from isvc.apiserver.crd.acceptance import APPROVAL, condition, is_approved, is_protected, next_status, storage_versions
 from isvc.apiserver.crd.structure import check_structure
 from isvc.apiserver.field_errors import duplicate, forbidden, invalid, not_supported, required
 from isvc.apiserver.objects.names import dns_1035, subdomain

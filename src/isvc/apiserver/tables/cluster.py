@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from isvc.apiserver.tables.columns import (
-    AGE,
-    CREATED_AT,
-    NAME,
-    NONE,
-    UNKNOWN,
-    Column,
-    at,
-    join_values,
-    since,
-    wide,
-)
+from isvc.apiserver.tables.columns import AGE, CREATED_AT, NAME, NONE, UNKNOWN, Column, at, join_values, since, wide
 from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig, is_being_deleted, labels_of
 

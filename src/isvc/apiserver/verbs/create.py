@@ -10,15 +10,7 @@ from isvc.apiserver.objects.managed_fields import track
 from isvc.apiserver.request import Call
 from isvc.apiserver.store.store import Stale
 from isvc.apiserver.verbs import body
-from isvc.apiserver.verbs.pipeline import (
-    Api,
-    admission_request,
-    answer,
-    check_namespace,
-    refuse,
-    to_client,
-    to_stored,
-)
+from isvc.apiserver.verbs.pipeline import Api, admission_request, answer, check_namespace, refuse, to_client, to_stored
 from isvc.kube.errors import BadRequest
 from isvc.kube.objects import Object, is_being_deleted
 

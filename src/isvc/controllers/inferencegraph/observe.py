@@ -10,12 +10,7 @@ from isvc.api.completion import read, read_other
 from isvc.api.defaults.inferenceservice import default_stored
 from isvc.api.inferencegraph import InferenceGraph, InferenceGraphSpec
 from isvc.api.modes import DeploymentMode, mode_of
-from isvc.api.resources import (
-    CLUSTER_SERVING_RUNTIMES,
-    INFERENCE_SERVICES,
-    LLM_INFERENCE_SERVICES,
-    SERVING_RUNTIMES,
-)
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, INFERENCE_SERVICES, LLM_INFERENCE_SERVICES, SERVING_RUNTIMES
 from isvc.api.servingruntime import ServingRuntime, ServingRuntimeSpec
 from isvc.controllers.inferencegraph.resolve import service_names
 from isvc.engine import kind as engine

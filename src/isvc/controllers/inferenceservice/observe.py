@@ -10,12 +10,7 @@ from isvc.api import InferenceService
 from isvc.api.codec import DecodeError
 from isvc.api.completion import read
 from isvc.api.defaults.inferenceservice import default_stored
-from isvc.api.resources import (
-    CLUSTER_SERVING_RUNTIMES,
-    CLUSTER_STORAGE_CONTAINERS,
-    SERVING_RUNTIMES,
-    TRAINED_MODELS,
-)
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, SERVING_RUNTIMES, TRAINED_MODELS
 from isvc.api.storagecontainer import ClusterStorageContainer
 from isvc.controllers.inferenceservice.builders import CHILDREN, INGRESS_KINDS
 from isvc.controllers.inferenceservice.observed import Observed

@@ -18,14 +18,7 @@ from isvc.api.resources import (
 from isvc.controllers.localmodel.entries import cache_used_by, entries_of, key_of
 from isvc.controllers.localmodel.kind import make_kind
 from isvc.controllers.localmodel.node_groups import membership, reduce_node
-from isvc.controllers.localmodel.observe import (
-    BY_CACHE,
-    BY_MODEL,
-    BY_PREFIX,
-    BY_STATE,
-    BY_VOLUME,
-    prefixes,
-)
+from isvc.controllers.localmodel.observe import BY_CACHE, BY_MODEL, BY_PREFIX, BY_STATE, BY_VOLUME, prefixes
 from isvc.controllers.localmodel.volumes import download_volume, serving_volume
 from isvc.engine.kind import Kind
 from isvc.engine.reconciler import Reconciler

@@ -6,13 +6,7 @@ from collections.abc import Iterator
 
 from isvc.api.inferenceservice import InferenceService
 from isvc.controllers.trainedmodel.observe import Observed
-from isvc.controllers.trainedmodel.plan import (
-    CONDITIONS,
-    MEMORY_AVAILABLE,
-    MULTI_MODEL,
-    SERVICE_READY,
-    problems,
-)
+from isvc.controllers.trainedmodel.plan import CONDITIONS, MEMORY_AVAILABLE, MULTI_MODEL, SERVICE_READY, problems
 from isvc.engine.kind import Folded
 from isvc.engine.outcome import Outcome
 from isvc.engine.plan import Plan, Stop

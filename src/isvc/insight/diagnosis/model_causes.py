@@ -7,12 +7,7 @@ from typing import Final
 
 from isvc.api import localmodel
 from isvc.api.model_downloads import ModelDownload, decode_downloads
-from isvc.api.resources import (
-    LOCAL_MODEL_CACHES,
-    LOCAL_MODEL_NAMESPACE_CACHES,
-    LOCAL_MODEL_NODES,
-    MODEL_CACHES,
-)
+from isvc.api.resources import LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES, LOCAL_MODEL_NODES, MODEL_CACHES
 from isvc.controllers.localmodel.entries import cache_used_by, entries_of, key_of
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level

@@ -36,10 +36,7 @@ from isvc.kube.resource import (
 from isvc.programs.controllers import children_of
 from isvc.serving.config import CONFIG_MAP
 from isvc.serving.environment import SYSTEM_NAMESPACE
-from isvc.serving.thirdparty import (
-    GATEWAY_CLASSES,
-    GATEWAYS,
-)
+from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS
 from isvc.toolkit.cache import OWNER, Cache, Reader
 from isvc.toolkit.cache.memory import MemoryReader
 from isvc.toolkit.client import Client

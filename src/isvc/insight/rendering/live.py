@@ -10,15 +10,7 @@ from isvc.insight.simulation.clock import SimulatedClock
 from isvc.insight.simulation.simulation import Simulation
 from isvc.kube.errors import Forbidden, NotFound
 from isvc.kube.objects import Object
-from isvc.kube.resource import (
-    CLUSTER_ROLE_BINDINGS,
-    PODS,
-    ROLE_BINDINGS,
-    ROLES,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    Resource,
-)
+from isvc.kube.resource import CLUSTER_ROLE_BINDINGS, PODS, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS, Resource
 from isvc.programs.options import Options
 from isvc.serving.thirdparty import GATEWAYS
 from isvc.toolkit.client import Client

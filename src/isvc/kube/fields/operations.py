@@ -9,16 +9,7 @@ import orjson
 
 from isvc.kube.fields.compare import Comparison, compare
 from isvc.kube.fields.fieldset import FieldSet
-from isvc.kube.fields.managers import (
-    APPLY,
-    UPDATE,
-    ApplyConflict,
-    FieldConflict,
-    Manager,
-    Managers,
-    Share,
-    is_reset,
-)
+from isvc.kube.fields.managers import APPLY, UPDATE, ApplyConflict, FieldConflict, Manager, Managers, Share, is_reset
 from isvc.kube.fields.merge import add_named_fields, merge, remove
 from isvc.kube.fields.shape import blank, fields_of, managed_part, unmanaged_metadata, with_metadata
 from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, last_applied, uid_of

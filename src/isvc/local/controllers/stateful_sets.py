@@ -9,17 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from isvc.kube.errors import AlreadyExists
-from isvc.kube.objects import (
-    Key,
-    Object,
-    deep_copy,
-    dig,
-    generation_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    uid_of,
-)
+from isvc.kube.objects import Key, Object, deep_copy, dig, generation_of, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of

@@ -12,14 +12,7 @@ from weakref import WeakKeyDictionary
 from isvc.kube.objects import Key
 from isvc.local.gateway.backends import Backends
 from isvc.local.gateway.envoy import guard, hosts
-from isvc.local.gateway.envoy.messages import (
-    CorsPolicy,
-    RBACPerRoute,
-    RouteConfiguration,
-    VirtualHost,
-    encode,
-    pack,
-)
+from isvc.local.gateway.envoy.messages import CorsPolicy, RBACPerRoute, RouteConfiguration, VirtualHost, encode, pack
 from isvc.local.gateway.envoy.routes import Destination, routes
 from isvc.local.gateway.envoy.scope import scope
 from isvc.local.gateway.envoy.types import Json

@@ -18,11 +18,7 @@ import orjson
 
 from isvc.api.kinds import KINDS
 from isvc.api.kinds.crds import crds
-from isvc.api.resources import (
-    CLUSTER_SERVING_RUNTIMES,
-    CLUSTER_STORAGE_CONTAINERS,
-    LLM_INFERENCE_SERVICE_CONFIGS,
-)
+from isvc.api.resources import CLUSTER_SERVING_RUNTIMES, CLUSTER_STORAGE_CONTAINERS, LLM_INFERENCE_SERVICE_CONFIGS
 from isvc.api.schema import forget_schemas
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Object, name_of, namespace_of

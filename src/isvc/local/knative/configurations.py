@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from isvc.kube.conditions import Conditions, ConditionSet, condition_of, conditions_of
 from isvc.kube.errors import ApiError
-from isvc.kube.objects import (
-    Key,
-    Object,
-    dig,
-    generation_of,
-    labels_of,
-    name_of,
-    namespace_of,
-    uid_of,
-)
+from isvc.kube.objects import Key, Object, dig, generation_of, labels_of, name_of, namespace_of, uid_of
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.knative.kinds import (
     CONFIGURATION,

@@ -12,13 +12,7 @@ from isvc.local.controllers.rollout import replicas_of
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.knative.activator import Activator
 from isvc.local.knative.decider import Decider, Pods
-from isvc.local.knative.kinds import (
-    CONFIGURATION,
-    CONFIGURATIONS,
-    REVISIONS,
-    ROUTES,
-    deployment_name,
-)
+from isvc.local.knative.kinds import CONFIGURATION, CONFIGURATIONS, REVISIONS, ROUTES, deployment_name
 from isvc.local.knative.resource_scaling import is_scaled_by_resources
 from isvc.local.knative.settings import CONFIG_NAME, Scaling
 from isvc.serving.environment import KNATIVE_NAMESPACE

@@ -15,22 +15,11 @@ from isvc.controllers.inferenceservice.status.edit import READY_OF, StatusEdit
 from isvc.engine.plan import Child
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.objects import Object, labels_of, name_of
-from isvc.kube.resource import (
-    DEPLOYMENTS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    Resource,
-)
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS, SERVICES, Resource
 from isvc.serving import names
 from isvc.serving.hosts import domain_name
 from isvc.serving.refused import Refused
-from isvc.serving.thirdparty import (
-    INTERCEPTOR_ROUTES,
-    OPENTELEMETRY_COLLECTORS,
-    REFERENCE_GRANTS,
-    SCALED_OBJECTS,
-)
+from isvc.serving.thirdparty import INTERCEPTOR_ROUTES, OPENTELEMETRY_COLLECTORS, REFERENCE_GRANTS, SCALED_OBJECTS
 from isvc.serving.workload.autoscaler import autoscaler
 from isvc.serving.workload.collector import collector
 from isvc.serving.workload.component import Component, WorkloadRefused

@@ -20,13 +20,7 @@ from isvc.engine.outcome import Outcome, Refusal, Taken
 from isvc.engine.plan import Stop
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.objects import Object, dig, name_of
-from isvc.kube.resource import (
-    DEPLOYMENTS,
-    HORIZONTAL_POD_AUTOSCALERS,
-    POD_DISRUPTION_BUDGETS,
-    SECRETS,
-    Resource,
-)
+from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, POD_DISRUPTION_BUDGETS, SECRETS, Resource
 from isvc.kube.timestamps import seconds_between
 from isvc.serving.llm import names
 from isvc.serving.thirdparty import LEADER_WORKER_SETS

@@ -9,11 +9,7 @@ from isvc.api.llm.workload import ParallelismSpec
 from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.workload.accounts import Account, attempt, worker_account, worker_permissions
 from isvc.controllers.llmisvc.workload.devices import claim_template
-from isvc.controllers.llmisvc.workload.metadata import (
-    pod_annotations,
-    pod_labels,
-    selected_labels,
-)
+from isvc.controllers.llmisvc.workload.metadata import pod_annotations, pod_labels, selected_labels
 from isvc.controllers.llmisvc.workload.phases import Phase, main_phase, prefill_phase
 from isvc.controllers.llmisvc.workload.pods import build_pod, build_workload
 from isvc.controllers.llmisvc.workload.steps import Wanted, context, require

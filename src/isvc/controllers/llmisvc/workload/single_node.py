@@ -12,12 +12,7 @@ from isvc.controllers.llmisvc.workload.accounts import (
     single_node_account,
     single_node_permissions,
 )
-from isvc.controllers.llmisvc.workload.metadata import (
-    pod_annotations,
-    pod_labels,
-    selected_labels,
-    selector_of,
-)
+from isvc.controllers.llmisvc.workload.metadata import pod_annotations, pod_labels, selected_labels, selector_of
 from isvc.controllers.llmisvc.workload.phases import Phase, main_phase, prefill_phase
 from isvc.controllers.llmisvc.workload.pods import build_pod, build_workload
 from isvc.controllers.llmisvc.workload.steps import Wanted, context

@@ -14,15 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from isvc.kube.errors import ApiError, NotFound
-from isvc.kube.objects import (
-    Object,
-    dig,
-    finalizers_of,
-    is_being_deleted,
-    name_of,
-    namespace_of,
-    uid_of,
-)
+from isvc.kube.objects import Object, dig, finalizers_of, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PODS
 from isvc.kube.timestamps import timestamp
 from isvc.local.node.capacity import capacity, node_labels

@@ -22,14 +22,7 @@ from isvc.pods.storage_initializer.placement import notes_of
 from isvc.pods.storage_initializer.progress import reaching, watch_size
 from isvc.pods.storage_initializer.remote import HubModel
 from isvc.pods.storage_initializer.transfer import place, remove_others
-from isvc.pods.stores.errors import (
-    Damaged,
-    Denied,
-    NotFound,
-    Unreachable,
-    from_http_status,
-    need,
-)
+from isvc.pods.stores.errors import Damaged, Denied, NotFound, Unreachable, from_http_status, need
 from isvc.pods.stores.settings import Settings
 from isvc.pods.stores.tls import export_ca_bundle
 from isvc.wire.failures import message_of
