@@ -12,12 +12,7 @@ from isvc.serving.environment import SYSTEM_NAMESPACE
 
 @click.command()
 @click.option("-n", "--namespace", default=SYSTEM_NAMESPACE, show_default=True, help="The namespace of the managers.")
-@click.option(
-    "--crds",
-    "kinds",
-    is_flag=True,
-    help="Print the kinds instead, with the values of the chart isvc-crds.",
-)
+@click.option("--crds", "kinds", is_flag=True, help="Print the kinds instead, with the values of the chart isvc-crds.")
 @click.option(
     "-f",
     "--values",

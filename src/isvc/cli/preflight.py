@@ -62,10 +62,7 @@ def _plan(compared: Differences) -> Object:
     from isvc.cli.diff import values_of
     from isvc.insight.rendering.differences import Differences
 
-    return {
-        "takeover": [*values_of(Differences(found=compared.pending))],
-        "withPodPrograms": [*values_of(compared)],
-    }
+    return {"takeover": [*values_of(Differences(found=compared.pending))], "withPodPrograms": [*values_of(compared)]}
 
 
 def _print_plan(compared: Differences) -> None:

@@ -65,12 +65,7 @@ PROGRAMS: Final = (isvc_manager.PROGRAM, llmisvc_manager.PROGRAM, localmodel_man
 
 
 def kinds(
-    namespace: str,
-    *,
-    certificate: str = "",
-    authority: str = "",
-    minimal: bool = False,
-    others: Iterable[Object] = (),
+    namespace: str, *, certificate: str = "", authority: str = "", minimal: bool = False, others: Iterable[Object] = ()
 ) -> list[Object]:
     """Returns the CRDs, described, and other projects'; ours of several versions with the webhook that converts them.
 

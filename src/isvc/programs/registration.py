@@ -147,12 +147,7 @@ def conversions(webhooks: Iterable[Webhook], client_config: ClientConfig) -> dic
 
 
 def _empty(kind: str, name: str) -> Object:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "webhooks": [],
-    }
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": []}
 
 
 def _entry(webhook: AdmissionWebhook, client_config: Object) -> Object:

@@ -27,11 +27,7 @@ FRAMEWORKS: tuple[str, ...] = (
 )
 """Fields of the predictor that name a format, in the order in which the defaulter looks at them."""
 
-FRAMEWORK_PROTOCOLS: Mapping[str, Protocol] = {
-    "triton": Protocol.V2,
-    "onnx": Protocol.V2,
-    "huggingface": Protocol.V2,
-}
+FRAMEWORK_PROTOCOLS: Mapping[str, Protocol] = {"triton": Protocol.V2, "onnx": Protocol.V2, "huggingface": Protocol.V2}
 """What a framework's server speaks when the field says nothing; v1 otherwise."""
 
 FORMAT_PROTOCOLS: Mapping[str, Protocol] = {"triton": Protocol.V2, "vLLM": Protocol.V2}

@@ -113,10 +113,7 @@ def _multi_node(service: InferenceService, gpus: tuple[str, ...]) -> Iterator[Pr
                 f"Multinode only supports 'pvc' and 'oci' Storage Protocol, got {model.storage_uri!r}",
             )
         if annotations.get(AUTOSCALER_CLASS) != AutoscalerClass.NONE:
-            yield Problem(
-                f"metadata.annotations[{AUTOSCALER_CLASS}]",
-                "Multinode only supports 'none' autoscaler",
-            )
+            yield Problem(f"metadata.annotations[{AUTOSCALER_CLASS}]", "Multinode only supports 'none' autoscaler")
     yield from parallel_sizes(worker.pipeline_parallel_size, worker.tensor_parallel_size, path)
     for index, container in enumerate(containers):
         yield from unknown_gpus(container, f"{path}.containers[{index}]", annotations, gpus)

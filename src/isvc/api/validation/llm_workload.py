@@ -122,10 +122,7 @@ def _rollout(rollout: RolloutStrategy, multi_node: bool, path: str) -> Iterator[
             path, "maxUnavailable and maxSurge cannot both be zero: this would prevent any rolling update progress"
         )
     if surge is None and multi_node:
-        yield Problem(
-            f"{path}.maxSurge",
-            "maxSurge is required for multi-node workloads when maxUnavailable is 0",
-        )
+        yield Problem(f"{path}.maxSurge", "maxSurge is required for multi-node workloads when maxUnavailable is 0")
 
 
 def _amount_fault(value: int | str) -> str | None:

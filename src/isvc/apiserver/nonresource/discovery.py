@@ -67,13 +67,7 @@ def group_list(registry: Registry) -> Object:
 
 def group(registry: Registry, name: str) -> Object:
     versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in groups(registry)[name]]
-    return {
-        "kind": "APIGroup",
-        "apiVersion": "v1",
-        "name": name,
-        "versions": versions,
-        "preferredVersion": versions[0],
-    }
+    return {"kind": "APIGroup", "apiVersion": "v1", "name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
 def resource_list(registry: Registry, group: str, version: str) -> Object:

@@ -43,12 +43,7 @@ def controller(context: Context, environment: Environment) -> Controller:
         *shared_host.watch_places(INFERENCE_GRAPHS, cache),
         Watch(INFERENCE_SERVICES, on_change=graphs_of),
         Watch(SERVING_RUNTIMES, to=dependents_on(SERVING_RUNTIMES), when=spec_changed),
-        Watch(
-            CLUSTER_SERVING_RUNTIMES,
-            to=dependents_on(CLUSTER_SERVING_RUNTIMES),
-            when=spec_changed,
-            optional=True,
-        ),
+        Watch(CLUSTER_SERVING_RUNTIMES, to=dependents_on(CLUSTER_SERVING_RUNTIMES), when=spec_changed, optional=True),
         Watch(
             CONFIG_MAPS,
             to=lambda _: cache.all_keys(INFERENCE_GRAPHS),
@@ -59,12 +54,7 @@ def controller(context: Context, environment: Environment) -> Controller:
         Watch(KNATIVE_SERVICES, to=owner, optional=True),
     )
     return Controller(
-        "inferencegraph",
-        reconciler.reconcile,
-        watches,
-        workers=WORKERS,
-        reads=reads(environment),
-        clock=context.clock,
+        "inferencegraph", reconciler.reconcile, watches, workers=WORKERS, reads=reads(environment), clock=context.clock
     )
 
 

@@ -111,12 +111,7 @@ def slice_of(service: Object, pod: Object) -> Object | None:
                 "addresses": [address],
                 "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
                 "nodeName": dig(pod, "spec", "nodeName"),
-                "targetRef": {
-                    "kind": "Pod",
-                    "name": name_of(pod),
-                    "namespace": namespace_of(pod),
-                    "uid": uid_of(pod),
-                },
+                "targetRef": {"kind": "Pod", "name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)},
             }
         ],
         "ports": ports,

@@ -168,11 +168,7 @@ def new_replica_set(deployment: Object, limits: Limits, revision: int, owner: Ob
             "name": f"{name_of(deployment)}-{value}",
             "namespace": deployment["metadata"].get("namespace", ""),
             "labels": metadata["labels"],
-            "annotations": {
-                **inherited_annotations(deployment),
-                **scale_annotations(limits),
-                REVISION: str(revision),
-            },
+            "annotations": {**inherited_annotations(deployment), **scale_annotations(limits), REVISION: str(revision)},
             "ownerReferences": [owner],
         },
         "spec": spec,

@@ -27,11 +27,7 @@ log = logging.getLogger("isvc.gateway")
 
 class Scopes:
     def __init__(
-        self,
-        table: RouteTable,
-        backends: Backends,
-        allowed_origins: Collection[str] = (),
-        outside: Iterable[Json] = (),
+        self, table: RouteTable, backends: Backends, allowed_origins: Collection[str] = (), outside: Iterable[Json] = ()
     ) -> None:
         """A rule for any host serves the hosts of allowed origins, too; `outside` says how pods reach other hosts."""
         self._table, self._backends = table, backends

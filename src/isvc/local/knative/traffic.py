@@ -114,11 +114,7 @@ def http_routes(
 
 
 def _http_route(route: Object, addresses: Addresses, rules: list[Object], parent: Object) -> Object:
-    metadata = {
-        "name": addresses.name,
-        "namespace": addresses.namespace,
-        "labels": {ROUTE: name_of(route)},
-    }
+    metadata = {"name": addresses.name, "namespace": addresses.namespace, "labels": {ROUTE: name_of(route)}}
     return http_route(metadata, addresses.hosts(), rules, [parent])
 
 

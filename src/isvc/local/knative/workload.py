@@ -24,11 +24,7 @@ def deployment_of(revision: Object, replicas: int) -> Object:
     containers = [_container(each, revision) for each in spec["containers"]]
     metadata = {"labels": labels, "annotations": annotations}
     return {
-        "metadata": {
-            "name": deployment_name(name_of(revision)),
-            "namespace": namespace_of(revision),
-            **metadata,
-        },
+        "metadata": {"name": deployment_name(name_of(revision)), "namespace": namespace_of(revision), **metadata},
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {REVISION_UID: uid_of(revision)}},

@@ -211,10 +211,7 @@ def node_object(port: int, now: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {
-            "name": NODE_NAME,
-            "labels": node_labels(NODE_NAME),
-        },
+        "metadata": {"name": NODE_NAME, "labels": node_labels(NODE_NAME)},
         "spec": {},
         "status": {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": NODE_NAME}],

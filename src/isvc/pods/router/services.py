@@ -51,14 +51,7 @@ class Services:
         self._mesh = Mesh()
 
     async def call(
-        self,
-        step: Step,
-        path: str,
-        body: bytes,
-        headers: CIMultiDict[str],
-        *,
-        last: bool,
-        retried: Callable[[], None],
+        self, step: Step, path: str, body: bytes, headers: CIMultiDict[str], *, last: bool, retried: Callable[[], None]
     ) -> Answer:
         """Returns a step's answer, of the last one perhaps as a stream; raises RoutingError where there is none."""
         url = step.service_url.rstrip("/") + path if step.append_request_path else step.service_url

@@ -69,11 +69,7 @@ class Web:
             raise Interrupted(f"{url}: {message_of(error)}") from error
 
     def read(
-        self,
-        url: str,
-        headers: Mapping[str, str] | None = None,
-        limit: int = LARGEST_JSON,
-        data: bytes | None = None,
+        self, url: str, headers: Mapping[str, str] | None = None, limit: int = LARGEST_JSON, data: bytes | None = None
     ) -> bytes:
         """Returns a whole answer, for those that have to be small."""
         content = bytearray()

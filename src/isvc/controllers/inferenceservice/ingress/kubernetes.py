@@ -79,11 +79,7 @@ def _ingress(observed: Observed, planned: Planned) -> Object:
     if observed.config.ingress.ingress_class_name is not None:
         spec["ingressClassName"] = observed.config.ingress.ingress_class_name
     return INGRESSES.manifest(
-        {
-            "name": observed.name,
-            "namespace": observed.namespace,
-            "annotations": dict(annotations_of(observed.raw)),
-        },
+        {"name": observed.name, "namespace": observed.namespace, "annotations": dict(annotations_of(observed.raw))},
         spec=spec,
     )
 
@@ -107,11 +103,7 @@ def _targets(observed: Observed, planned: Planned) -> list[tuple[str, str]]:
     predictor = names.predictor(observed.name, spec.predictor.name)
     transformer, explainer = names.transformer(observed.name), names.explainer(observed.name)
     if spec.transformer is not None and spec.explainer is not None:
-        targets = [
-            (host(explainer), explainer),
-            (host(observed.name), transformer),
-            (host(transformer), transformer),
-        ]
+        targets = [(host(explainer), explainer), (host(observed.name), transformer), (host(transformer), transformer)]
     elif spec.transformer is not None:
         # Without an explainer KServe sends the transformer's own host to the predictor, and clients rely on it.
         targets = [(host(observed.name), transformer), (host(transformer), predictor)]

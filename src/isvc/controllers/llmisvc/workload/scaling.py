@@ -131,10 +131,7 @@ def _least(scaling: ScalingSpec) -> int:
 
 
 def _variant_labels(observed: Observed, phase: Phase) -> dict[str, str]:
-    return {
-        **labels.labels(observed.name, labels.WORKLOAD),
-        _ACCELERATOR: phase.labels.get(_ACCELERATOR) or "unknown",
-    }
+    return {**labels.labels(observed.name, labels.WORKLOAD), _ACCELERATOR: phase.labels.get(_ACCELERATOR) or "unknown"}
 
 
 def _annotations(observed: Observed, variant: WVASpec) -> dict[str, str]:

@@ -48,11 +48,7 @@ def local_replies() -> list[Json]:
 
 
 def _say(when: Json, words: str) -> Json:
-    return {
-        "filter": when,
-        "body_format_override": {"json_format": {"error": words}},
-        "headers_to_add": [_REFUSED],
-    }
+    return {"filter": when, "body_format_override": {"json_format": {"error": words}}, "headers_to_add": [_REFUSED]}
 
 
 def _flags(*flags: str) -> Json:

@@ -57,12 +57,7 @@ def _gateways_of(resource: Resource, pool: Object, routes: Iterable[Object], gat
 
 
 def _parent(gateway: Key, pool: Object, message: str, before: Sequence[Object], now: str) -> Object:
-    reference = {
-        "group": GATEWAYS.group,
-        "kind": GATEWAYS.kind,
-        "namespace": gateway.namespace,
-        "name": gateway.name,
-    }
+    reference = {"group": GATEWAYS.group, "kind": GATEWAYS.kind, "namespace": gateway.namespace, "name": gateway.name}
     conditions = [
         condition("Accepted", pool, None, message),
         condition("ResolvedRefs", pool, None, "nothing else is needed", "ResolvedRefs"),

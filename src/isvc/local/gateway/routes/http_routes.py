@@ -10,13 +10,7 @@ from isvc.kube.patterns import check
 from isvc.local.gateway.endpoints.pools import pool_of
 from isvc.local.gateway.routes.rules import Backend, Mirror, Refusal, Rule
 
-_FILTERS: Final = {
-    "RequestHeaderModifier",
-    "ResponseHeaderModifier",
-    "URLRewrite",
-    "RequestMirror",
-    "RequestRedirect",
-}
+_FILTERS: Final = {"RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "RequestMirror", "RequestRedirect"}
 
 Refuse = Callable[[Object], str]
 """Returns why a backend may not be named, "" if it may."""

@@ -26,10 +26,7 @@ Opened = Callable[[Mapping[str, str], Channel], None]
 
 class SpdySession:
     def __init__(
-        self,
-        read: Callable[[], Awaitable[bytes | None]],
-        write: Callable[[bytes], Awaitable[None]],
-        opened: Opened,
+        self, read: Callable[[], Awaitable[bytes | None]], write: Callable[[bytes], Awaitable[None]], opened: Opened
     ) -> None:
         """`read` gives bytes as they come, nothing at the end."""
         self._read = read
