@@ -15,7 +15,7 @@ from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
 from isvc.kube.pods import is_failing
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICES
 from isvc.local.controllers.pods import is_active, is_ready
-from isvc.local.controllers.selection import LABELS, SELECTOR, services_selecting, with_labels
+from isvc.local.controllers.selection import LABELS, SELECTOR, pods_with_labels, services_selecting
 from isvc.local.gateway.endpoints.endpoint import Endpoint
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP, candidates, labels_of_members
 from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE, ports, service_of_slice, slice_endpoints
@@ -99,15 +99,15 @@ class Returning:
     def _look_at_failing(self, pod: Object) -> None:
         """Gives up on those who have no other pods than such that fail."""
         namespace = namespace_of(pod)
-        for service in services_selecting(self._cache, SERVICES, pod):
+        for service in services_selecting(self._cache, pod):
             if (key := Key.of(service)) in self._awaited:
-                pods = with_labels(self._cache, PODS, namespace, dig(service, "spec", "selector"))
+                pods = pods_with_labels(self._cache, namespace, dig(service, "spec", "selector"))
                 if _all_fail(pods):
                     self._fail(Target(key), self._awaited.pop(key).line)
         for target in [target for target in self._pools if target.key.namespace == namespace]:
             pool = self._cache.get(target.pool, target.key.name, namespace) if target.pool else None
             if pool is not None and candidates([pod], pool):
-                pods = with_labels(self._cache, PODS, namespace, labels_of_members(pool))
+                pods = pods_with_labels(self._cache, namespace, labels_of_members(pool))
                 if _all_fail(candidates(pods, pool)):
                     self._fail(target, self._pools.pop(target))
 

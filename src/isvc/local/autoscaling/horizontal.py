@@ -22,7 +22,7 @@ from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader,
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.pods import is_ready
 from isvc.local.controllers.rollout import replicas_of
-from isvc.local.controllers.selection import LABELS, find_selected
+from isvc.local.controllers.selection import LABELS, select_pods
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, changed, spec_changed
 from isvc.toolkit.reads import Read
@@ -200,7 +200,7 @@ class HorizontalAutoscalers:
 
     async def _ask(self, scaler: Object, target: Object, current: int, status: _Status) -> Asked | None:
         """Returns what the metric asks for that asks for most; one that fails keeps the others from scaling down."""
-        pods = find_selected(self._context.cache, PODS, namespace_of(scaler), dig(target, "spec", "selector") or {})
+        pods = select_pods(self._context.cache, namespace_of(scaler), dig(target, "spec", "selector") or {})
         scaled = Scaled(namespace_of(scaler), current, pods)
         metrics = dig(scaler, "spec", "metrics") or []
         answers, failures = [], []

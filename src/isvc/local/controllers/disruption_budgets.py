@@ -31,7 +31,7 @@ from isvc.kube.selectors import LabelSelector
 from isvc.kube.timestamps import parse_timestamp, timestamp
 from isvc.local.controllers.pods import is_ready
 from isvc.local.controllers.rollout import replicas_of, share
-from isvc.local.controllers.selection import LABELS, find_selected
+from isvc.local.controllers.selection import LABELS, select_pods
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, changed
@@ -67,7 +67,7 @@ class Budgets:
         if budget is None:
             return None
         selector = dig(budget, "spec", "selector")
-        pods = find_selected(self._context.cache, PODS, key.namespace, selector) if selector is not None else []
+        pods = select_pods(self._context.cache, key.namespace, selector) if selector is not None else []
         now = self._context.clock.now()
         status = budget_status(budget, pods, self._wanted(pods), now)
         if status != budget.get("status"):

@@ -14,7 +14,7 @@ from isvc.kube.owners import controller_ref, is_controlled_by
 from isvc.kube.pods import is_terminal, port_of_pod
 from isvc.kube.resource import ENDPOINT_SLICES, PODS, SERVICE_NAME_LABEL, SERVICES
 from isvc.local.controllers.pods import is_ready
-from isvc.local.controllers.selection import LABELS, SELECTOR, services_selecting, with_labels
+from isvc.local.controllers.selection import LABELS, SELECTOR, pods_with_labels, services_selecting
 from isvc.local.gateway.endpoints.services import SERVICE_OF_SLICE, service_of_slice
 from isvc.local.node.pods.ports import local_ports
 from isvc.toolkit.context import Context
@@ -27,7 +27,7 @@ _US = "endpointslice-controller.k8s.io"
 
 def controller(context: Context) -> Controller:
     def services_of(pod: Object) -> Iterable[Key]:
-        return map(Key.of, services_selecting(context.cache, SERVICES, pod))
+        return map(Key.of, services_selecting(context.cache, pod))
 
     watches = [
         Watch(SERVICES),
@@ -57,7 +57,7 @@ class EndpointSlices:
         service = self._context.find(SERVICES, key)
         if service is None or not dig(service, "spec", "selector"):
             return
-        pods = with_labels(self._cache, PODS, key.namespace, dig(service, "spec", "selector"))
+        pods = pods_with_labels(self._cache, key.namespace, dig(service, "spec", "selector"))
         wanted = {name_of(item): item for pod in pods if (item := slice_of(service, pod)) is not None}
         existing = {name_of(s): s for s in self._slices(key)}
         for name, item in sorted(wanted.items(), key=lambda pair: not _is_ready(pair[1])):

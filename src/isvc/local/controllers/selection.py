@@ -1,4 +1,4 @@
-"""Finds objects by labels or selectors without a look at all others of a namespace, of which there may be thousands.
+"""Finds pods by labels, and Services by a pod, without a look at all others of a namespace: there may be thousands.
 
 A controller that asks declares the index, in its reads.
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 from isvc.kube.objects import Object, dig, labels_of, namespace_of
 from isvc.kube.owners import controller_of
-from isvc.kube.resource import Resource
+from isvc.kube.resource import PODS, SERVICES, Resource
 from isvc.kube.selectors import LabelSelector
 from isvc.toolkit.cache import Reader
 from isvc.toolkit.store import Indexer
@@ -45,32 +45,32 @@ def _pair(namespace: str, key: str, value: str) -> str:
     return f"{namespace}/{key}={value}"
 
 
-def with_labels(reader: Reader, resource: Resource, namespace: str, labels: Mapping[str, str]) -> list[Object]:
-    """Returns the objects of a namespace that have all these labels."""
+def pods_with_labels(reader: Reader, namespace: str, labels: Mapping[str, str]) -> list[Object]:
+    """Returns the pods of a namespace that have all these labels."""
     if not labels:
-        return reader.list(resource, namespace)
+        return reader.list(PODS, namespace)
     fewest = None
     for label in sorted(labels.items(), key=lambda label: -len(label[1])):  # long values are rare ones
-        keys = reader.keys(resource, _LABELS, _pair(namespace, *label))
+        keys = reader.keys(PODS, _LABELS, _pair(namespace, *label))
         fewest = keys if fewest is None or len(keys) < len(fewest) else fewest
         if len(fewest) < _FEW:
             break
-    found = (reader.get(resource, key.name, key.namespace) for key in fewest or ())
-    return [obj for obj in found if obj is not None and labels.items() <= labels_of(obj).items()]
+    found = (reader.get(PODS, key.name, key.namespace) for key in fewest or ())
+    return [pod for pod in found if pod is not None and labels.items() <= labels_of(pod).items()]
 
 
-def find_selected(reader: Reader, resource: Resource, namespace: str, selector: Object) -> list[Object]:
-    """Returns the objects of a namespace that a LabelSelector selects."""
+def select_pods(reader: Reader, namespace: str, selector: Object) -> list[Object]:
+    """Returns the pods of a namespace that a LabelSelector selects."""
     parsed = LabelSelector.from_spec(selector)
-    found = with_labels(reader, resource, namespace, selector.get("matchLabels") or {})
-    return [obj for obj in found if parsed.matches(labels_of(obj))]
+    found = pods_with_labels(reader, namespace, selector.get("matchLabels") or {})
+    return [pod for pod in found if parsed.matches(labels_of(pod))]
 
 
-def services_selecting(reader: Reader, resource: Resource, pod: Object) -> Iterable[Object]:
-    """Yields the objects whose `spec.selector` selects the pod."""
+def services_selecting(reader: Reader, pod: Object) -> Iterable[Object]:
+    """Yields the Services that select the pod."""
     labels, namespace = labels_of(pod), namespace_of(pod)
     for label in labels.items():
-        for service in reader.by_index(resource, _SELECTOR, _pair(namespace, *label)):
+        for service in reader.by_index(SERVICES, _SELECTOR, _pair(namespace, *label)):
             if dig(service, "spec", "selector").items() <= labels.items():
                 yield service
 

@@ -8,7 +8,7 @@ from isvc.kube.owners import is_controlled_by
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.controllers.rollout import replicas_of
-from isvc.local.controllers.selection import LABELS, with_labels
+from isvc.local.controllers.selection import LABELS, pods_with_labels
 from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name
 from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources
 from isvc.local.knative.scaling import scaling_of
@@ -66,7 +66,7 @@ async def _deployment(context: Context, revision: Object) -> Object:
 
 
 def _pods(context: Context, revision: Object) -> list[Object]:
-    return with_labels(context.cache, PODS, namespace_of(revision), {REVISION_UID: uid_of(revision)})
+    return pods_with_labels(context.cache, namespace_of(revision), {REVISION_UID: uid_of(revision)})
 
 
 def _follow(status: Conditions, revision: Object, deployment: Object, pods: list[Object]) -> Object:
