@@ -9,7 +9,7 @@ from typing import Any, Final
 from isvc.dashboard.views.health import Health
 from isvc.dashboard.views.rows import Row, row
 from isvc.dashboard.views.tree import Node, tree
-from isvc.insight.diagnosis.evidence import Evidence, when
+from isvc.insight.diagnosis.evidence import Evidence, last_time_of
 from isvc.insight.diagnosis.finding import Finding
 from isvc.kube.conditions import FALSE, TRUE, conditions_of
 from isvc.kube.masking import mask_text
@@ -94,7 +94,7 @@ def events(evidence: Evidence) -> tuple[Happening, ...]:
             str(event.get("reason") or ""),
             mask_text(str(event.get("message") or "")),
             f"{dig(event, 'involvedObject', 'kind')} {dig(event, 'involvedObject', 'name')}",
-            when(event),
+            last_time_of(event),
             int(event.get("count") or dig(event, "series", "count") or 1),
         )
         for event in evidence.events

@@ -12,9 +12,9 @@ from isvc.insight.diagnosis import model_causes as model
 from isvc.insight.diagnosis import service_causes as service
 from isvc.insight.diagnosis import traffic_causes as traffic
 from isvc.insight.diagnosis import workload_causes as workload
-from isvc.insight.diagnosis.evidence import Evidence
+from isvc.insight.diagnosis.evidence import Evidence, failing_conditions
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import TRUE, condition_of, conditions_of
+from isvc.kube.conditions import TRUE, condition_of
 from isvc.kube.readiness import READY
 from isvc.serving.workload.sleep import is_waking
 
@@ -93,8 +93,7 @@ def _conditions(evidence: Evidence) -> tuple[str, ...]:
     ready = condition_of(evidence.service, READY)
     if not ready or ready.get("status") == TRUE:
         return ()
-    others = conditions_of(evidence.service)
-    failing = [each for each in others if each.get("status") != TRUE and not each.get("severity")]
+    failing = failing_conditions(evidence.service)
     failing.sort(key=lambda each: (each["type"] in (READY, "IngressReady"), each["status"] != "False"))
     shown = failing[0] if failing else ready
     reason = f" ({shown['reason']})" if shown.get("reason") else ""

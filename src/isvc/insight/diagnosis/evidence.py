@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from isvc.engine.plan import Child
 from isvc.insight.diagnosis.finding import Finding
-from isvc.kube.conditions import conditions_of
+from isvc.kube.conditions import TRUE, conditions_of
 from isvc.kube.objects import Key, Object, creation_time_of, dig, name_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.readiness import is_ready
@@ -84,7 +84,7 @@ class Evidence:
             for event in self.events
             if event.get("type") == "Warning" and dig(event, "involvedObject", "uid") == uid_of(obj)
         ]
-        return iter(sorted(found, key=when, reverse=True))
+        return iter(sorted(found, key=last_time_of, reverse=True))
 
     def chain_to(self, obj: Object) -> tuple[str, ...]:
         """Returns the way from the service to one of the objects that it owns, link by link."""
@@ -126,10 +126,15 @@ def state_of(obj: Object) -> str:
             return f"{failing.get('type')} is False ({failing.get('reason')})" if failing else ""
 
 
+def failing_conditions(service: Object) -> list[Object]:
+    """Returns the conditions that count and are not True."""
+    return [each for each in conditions_of(service) if each.get("status") != TRUE and not each.get("severity")]
+
+
 def _is_bad(each: Object) -> bool:
     return each.get("status") == ("True" if each.get("type") == "ReplicaFailure" else "False")
 
 
-def when(event: Object) -> str:
+def last_time_of(event: Object) -> str:
     """Returns the last time that an event happened."""
     return str(event.get("lastTimestamp") or event.get("eventTime") or creation_time_of(event))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from isvc.api.annotations import STOP, is_stopped
 from isvc.insight.diagnosis.accounts import missing_account
-from isvc.insight.diagnosis.evidence import Evidence
+from isvc.insight.diagnosis.evidence import Evidence, failing_conditions
 from isvc.insight.diagnosis.finding import Finding, Level
-from isvc.kube.conditions import TRUE, condition_of, conditions_of
+from isvc.kube.conditions import condition_of, conditions_of
 from isvc.kube.objects import dig, is_being_deleted, name_of
 from isvc.kube.readiness import NOT_RECONCILED, READY, is_observed
 from isvc.serving.config import CONFIG_MAP
@@ -113,8 +113,7 @@ def malformed_status(evidence: Evidence) -> Iterator[Finding]:
 
 def condition_says(evidence: Evidence) -> Iterator[Finding]:
     """Repeats what the status says, where nothing else explains it."""
-    conditions = conditions_of(evidence.service)
-    failing = [each for each in conditions if each.get("status") != TRUE and not each.get("severity")]
+    failing = failing_conditions(evidence.service)
     failing.sort(key=lambda each: (each.get("type") == READY, each.get("status") != "False"))
     if failing and not evidence.is_ready:
         worst = failing[0]
