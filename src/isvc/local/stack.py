@@ -110,7 +110,8 @@ class Stack:
         await self._unless_broken(parts.ready(*self._managers, local.manager))
         local.returning.begin()
         self._report_progress("controllers, node")
-        await self._unless_broken(_both(local.gateway.live(), install.install_webhooks(client, ports, authority)))
+        webhooks = install.install_webhooks(client, ports, authority)
+        await self._unless_broken(asyncio.gather(local.gateway.wait_until_live(), webhooks))
         self._report_progress("gateway, webhooks")
         warming = asyncio.create_task(parts.warm_up(client))
         self._stack.push_async_callback(_finish, warming)
@@ -163,7 +164,7 @@ class Stack:
             await asyncio.sleep(_LOOK_AT_HOME)
         raise HomeGone(f"{self.home.root} is gone")
 
-    async def _unless_broken(self, step: Awaitable[None]) -> None:
+    async def _unless_broken(self, step: Awaitable[object]) -> None:
         work = asyncio.ensure_future(step)
         watches = [asyncio.create_task(each.keep_running()) for each in self._children]
         try:
@@ -196,10 +197,6 @@ class Stack:
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self._began
-
-
-async def _both(one: Awaitable[None], other: Awaitable[None]) -> None:
-    await asyncio.gather(one, other)
 
 
 async def _finish(task: asyncio.Task[None]) -> None:
