@@ -44,16 +44,16 @@ class ServiceAddresses:
 
     def follow(self, store: Store) -> None:
         for entry in store.list(SERVICES):
-            self._hold((entry.namespace, entry.name), taken_by(entry.parse()))
+            self._hold((entry.namespace, entry.name), allocations_of(entry.parse()))
         store.subscribe(SERVICES, self._on_event)
 
     def assign(self, new: Object, old: Object | None, dry_run: bool = False) -> set[str | int]:
         """Fills in what a Service is to get, or raises Unassignable; the result goes to `settle` after the write."""
         spec: dict[str, Any] = new.setdefault("spec", {})
-        before = taken_by(new)
+        before = allocations_of(new)
         if old is not None:
             _keep(spec, old.get("spec") or {})
-        asked = taken_by(new) - (taken_by(old) if old else set())
+        asked = allocations_of(new) - (allocations_of(old) if old else set())
         kind = spec.get("type", "ClusterIP")
         if kind == "ExternalName":
             for field in ("clusterIP", "clusterIPs"):
@@ -65,7 +65,7 @@ class ServiceAddresses:
         if kind in ("NodePort", "LoadBalancer"):
             self._check_ports(spec, asked, dry_run)
             self._assign_ports(spec)
-        fresh = (taken_by(new) - before) | asked
+        fresh = (allocations_of(new) - before) | asked
         self._reserved |= fresh
         return fresh
 
@@ -132,7 +132,7 @@ class ServiceAddresses:
 
     def _on_event(self, event: Event) -> None:
         key = (event.entry.namespace, event.entry.name)
-        self._hold(key, set() if event.type == DELETED else taken_by(event.entry.parse()))
+        self._hold(key, set() if event.type == DELETED else allocations_of(event.entry.parse()))
 
     def _hold(self, key: tuple[str, str], taken: set[str | int]) -> None:
         for item in self._held.pop(key, ()):
@@ -145,7 +145,8 @@ class ServiceAddresses:
             self._count[item] = self._count.get(item, 0) + 1
 
 
-def taken_by(service: Object) -> set[str | int]:
+def allocations_of(service: Object) -> set[str | int]:
+    """Returns the address and the node ports that a Service has."""
     address = dig(service, "spec", "clusterIP")
     taken: set[str | int] = {address} if address and address != "None" else set()
     return taken | {port["nodePort"] for port in dig(service, "spec", "ports") or () if port.get("nodePort")}

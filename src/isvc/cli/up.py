@@ -196,9 +196,9 @@ def _begin_training(home: Home, stack: Stack) -> asyncio.Task[None]:
 
 async def _train(models: Path) -> None:
     """Makes them in a program of its own."""
-    from isvc.local.examples import missing
+    from isvc.local.examples import missing_models
 
-    if not missing(models):
+    if not missing_models(models):
         return
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "isvc.local.examples", str(models), stderr=asyncio.subprocess.PIPE

@@ -84,16 +84,16 @@ class Child:
             said = _tail(self._log) or f"{self._log} says nothing, as when the disk is full"
             raise DidNotStart(f"{self._title} ended ({_end(self._process)}):\n{said}")
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Returns when the process that runs now has ended."""
         if self._process is not None:
-            await _ended(self._process)
+            await _wait_for(self._process)
 
     async def keep_running(self) -> None:
         """Starts it again whenever it ends; raises DidNotStart when that does not help, or cannot."""
         failures = 0
         while self._process is not None:
-            await _ended(self._process)
+            await _wait_for(self._process)
             failures = 0 if time.monotonic() - self._started > _STEADY else failures + 1
             if not self._can_restart or failures == _ATTEMPTS:
                 self.check()
@@ -116,7 +116,7 @@ class Child:
         self._reaper.remove(process.pid)
 
 
-async def _ended(process: subprocess.Popen[bytes]) -> None:
+async def _wait_for(process: subprocess.Popen[bytes]) -> None:
     """Returns when the process has ended: at once, where the kernel says so."""
     with contextlib.suppress(OSError, AttributeError):
         descriptor = os.pidfd_open(process.pid)

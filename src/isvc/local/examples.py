@@ -27,7 +27,7 @@ def folder(claims: Path) -> Path:
     return claims / "default" / MODELS_CLAIM
 
 
-def missing(models: Path) -> list[str]:
+def missing_models(models: Path) -> list[str]:
     absent = [name for name in NAMES if not (models / name / "model.joblib").exists()]
     is_complete = (models / LLM / "model.gguf").exists() and (models / ADAPTER).exists()
     return absent if is_complete or llm_file() is None else [*absent, LLM]
@@ -96,7 +96,7 @@ def main() -> None:
         models = Path(sys.argv[1]) if len(sys.argv) > 1 else folder(home.claims)
         place_llm(models)
         make_adapter(models)
-        if set(missing(models)) & set(NAMES):
+        if set(missing_models(models)) & set(NAMES):
             train(models)
     except ModuleNotFoundError as error:
         sys.exit(f"{error}; pip install 'isvc[sklearn]'")

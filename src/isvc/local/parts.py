@@ -158,7 +158,7 @@ class Local:
             self.cache,
             controllers=[
                 *controllers(context),
-                *gateways.controllers(context, ports.gateway, self.gateway.publisher.published),
+                *gateways.controllers(context, ports.gateway, self.gateway.publisher.wait_until_published),
                 *inference_pools.controllers(context, ports.gateway),
                 *knative_controllers(context, activator, f"{SYSTEM_NAMESPACE}/{GATEWAY_NAME}", ports.gateway),
                 scaled_objects.controller(context, scaled),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from isvc.local.examples import LLM, llm_file, make_adapter, missing, place_llm
+from isvc.local.examples import LLM, llm_file, make_adapter, missing_models, place_llm
 
 
 @pytest.mark.parametrize("parent", [None, "/dev/shm"])
@@ -19,4 +19,4 @@ def test_the_language_model_is_linked_and_not_copied(parent):
         place_llm(Path(folder))
         assert os.path.samefile(source, Path(folder) / LLM / "model.gguf")
         make_adapter(Path(folder))
-        assert LLM not in missing(Path(folder))
+        assert LLM not in missing_models(Path(folder))

@@ -137,7 +137,7 @@ async def test_who_waits_is_told_when_all_pods_fail(objects, activator, returnin
     target = Target(IRIS) if app == "iris" else CHAT
     line = activator.line(target)
     assert line is not None
-    waiting = asyncio.create_task(line.admitted().__aenter__())
+    waiting = asyncio.create_task(line.admit().__aenter__())
     await until(lambda: line.has_waiting)
     for name in ("1", "2"):
         objects.put(PODS, pod(app, name))

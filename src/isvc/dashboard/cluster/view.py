@@ -119,7 +119,7 @@ class ClusterView:
     async def evidence(self, service: Object) -> Evidence:
         return await gather(self.client, service, of_service(self.cache, service), self.dry_runs)
 
-    def forbidden(self) -> tuple[str, ...]:
+    def forbidden_kinds(self) -> tuple[str, ...]:
         """Returns the kinds that this user may not read."""
         return tuple(sorted({kind.kind for kind in self._kinds if self.cache.forbids(kind)}))
 

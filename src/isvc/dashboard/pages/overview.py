@@ -28,8 +28,8 @@ class OverviewPage:
     async def _page(self, request: web.Request) -> web.Response:
         async with self._views.use(request) as view:
             shown = view.overview(Question.of(dict(request.query)))
-            lost = view.reachability.lost_since
-            around = {"digest": digest(shown), "forbidden": view.forbidden(), "scope": view.scope, "lost_since": lost}
+            limits = {"forbidden": view.forbidden_kinds(), "scope": view.scope}
+            around = {"digest": digest(shown), "lost_since": view.reachability.lost_since, **limits}
             return respond(request, Page("overview.html", "Services", shown, around=around))
 
     async def _live(self, request: web.Request) -> web.StreamResponse:

@@ -38,7 +38,7 @@ class Admin:
         except OSError as error:
             raise OSError(f"Envoy does not answer: {message_of(error)}") from error
 
-    async def running(self, clusters: list[str], endpoint: Endpoint) -> int:
+    async def count_running(self, clusters: list[str], endpoint: Endpoint) -> int:
         """Returns how many requests an endpoint is answering in these clusters."""
         names = "|".join(re2.escape(name) for name in clusters)
         answer: Any = orjson.loads(await self.get(f"/clusters?format=json&filter={quote(f'^({names})$')}"))

@@ -57,8 +57,8 @@ class Backends:
         self.is_limited: Callable[[Key], bool] = lambda key: False  # whether pods take only so many requests at a time
         self.comes_back: Callable[[Target], bool] = lambda target: False  # whether requests bring pods
 
-    def changed(self, target: Target) -> None:
-        """Something about a Service or pool is another; a Service may also be the picker of pools."""
+    def mark_changed(self, target: Target) -> None:
+        """Notes that something about a Service or pool is another; a Service may also be the picker of pools."""
         self._due.add(target)
         for resource in pools.POOLS_BY_GROUP.values() if target.pool is None else ():
             picked = self._reader.by_index(resource, pools.PICKER_OF_POOL, str(target.key))

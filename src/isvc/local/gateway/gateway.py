@@ -88,7 +88,7 @@ class Gateway:
         return self.login.proxy_url(self._settings.pods_port)
 
     async def start(self) -> None:
-        """Starts Envoy; it is ready when `live` returns."""
+        """Starts Envoy; it is ready when `wait_until_live` returns."""
         self._server = Server([self.xds, self.processor], config=_WINDOWS)
         await self._server.start(path=str(self._folder / OWN_SOCKET))
         addresses = await self._open_spares()
@@ -99,10 +99,10 @@ class Gateway:
         self._spares.stand_by(self.envoy.child, self._takes_requests)
         self._tasks = [asyncio.create_task(self.publisher.run()), asyncio.create_task(self.xds.keep_renewing())]
 
-    async def live(self) -> None:
+    async def wait_until_live(self) -> None:
         """Returns when Envoy takes requests, by what is known now."""
         await self._spares.is_live.wait()
-        await self.publisher.published()
+        await self.publisher.wait_until_published()
 
     async def _takes_requests(self) -> None:
         while True:
@@ -113,8 +113,8 @@ class Gateway:
 
     def target_changed(self, target: Target) -> None:
         """Something about a Service or InferencePool is another, which Envoy is to know."""
-        self.backends.changed(target)
-        self.publisher.changed()
+        self.backends.mark_changed(target)
+        self.publisher.mark_changed()
 
     async def drain(self, endpoint: Endpoint, seconds: float) -> bool:
         """Waits until no slice offers the endpoint and nothing runs there; False when the time was not enough.
@@ -125,17 +125,17 @@ class Gateway:
             async with asyncio.timeout(seconds):
                 while self._reader.by_index(ENDPOINT_SLICES, READY_IN_SLICE, str(endpoint)):
                     await self.publisher.next_change()
-                await self.publisher.published()
-                while await self._running(endpoint):  # noqa: ASYNC110 - likewise
+                await self.publisher.wait_until_published()
+                while await self._count_running(endpoint):  # noqa: ASYNC110 - likewise
                     await asyncio.sleep(_LOOK)
         except TimeoutError:
             return False
         return True
 
-    async def _running(self, endpoint: Endpoint) -> int:
+    async def _count_running(self, endpoint: Endpoint) -> int:
         clusters = self.backends.clusters_with(endpoint)
         try:
-            return await self.admin.running(clusters, endpoint) if clusters else 0
+            return await self.admin.count_running(clusters, endpoint) if clusters else 0
         except OSError:
             return 0  # Envoy is away, and so is what it had under way
 

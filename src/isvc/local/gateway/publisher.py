@@ -38,8 +38,8 @@ class Publisher:
         # Called with those whose endpoints Envoy has now, and those that have none any more, or are gone.
         self.on_endpoints: Callable[[Collection[Target]], None] = lambda targets: None
 
-    def changed(self) -> None:
-        """Something that Envoy is to know has changed."""
+    def mark_changed(self) -> None:
+        """Notes that something has changed that Envoy is to know."""
         self._asked += 1
         self._due.set()
 
@@ -48,7 +48,7 @@ class Publisher:
         """Whether there is something that Envoy does not use yet."""
         return self._done < self._asked
 
-    async def published(self) -> None:
+    async def wait_until_published(self) -> None:
         """Returns when Envoy uses everything that is known now."""
         wanted = self._asked
         while self._done < wanted:
@@ -123,7 +123,7 @@ class Publisher:
 
     async def _publish_routes(self) -> None:
         if reason := await self._try_routes():
-            await self._search(self._scopes.unproven(), reason)
+            await self._search(self._scopes.unproven_rules(), reason)
 
     async def _try_routes(self) -> str:
         """Returns why Envoy does not take the routes as they are now; nothing if it does."""

@@ -144,12 +144,12 @@ class Scopes:
 
     # -- what Envoy does not take -------------------------------------------------------------------------------------
 
-    def unproven(self) -> list[Rule]:
+    def unproven_rules(self) -> list[Rule]:
         """Returns the rules that Envoy has not taken yet."""
         return [rule for rule in self._unproven if rule not in self._withheld]
 
     def prove(self) -> None:
-        """Envoy has taken everything."""
+        """Notes that Envoy has taken everything."""
         self._unproven.clear()
 
     def withhold(self, rules: Iterable[Rule], reason: str) -> None:

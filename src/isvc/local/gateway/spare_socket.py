@@ -63,7 +63,7 @@ class SpareSockets:
             with contextlib.ExitStack() as sharing:
                 shared = [sharing.enter_context(each) for each in _listening(envoy.pid or 0)]
                 self.is_live.set()
-                await envoy.ended()
+                await envoy.wait()
                 self.is_live.clear()
                 waiting = [connection for each in shared for connection in self._take_over(each)]
             for connection in waiting:

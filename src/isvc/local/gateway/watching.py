@@ -84,7 +84,7 @@ class Watcher:
     def _route_changed(self, put: Put, old: Object | None, new: Object | None) -> None:
         if _differs(old, new):
             put(_key(old, new), new)
-            self._gateway.publisher.changed()
+            self._gateway.publisher.mark_changed()
 
     def _put_http_route(self, key: Key, route: Object | None) -> None:
         gateways = self._attached()
@@ -114,7 +114,7 @@ class Watcher:
             self._gateways = None
             for route in self._cache.list(HTTP_ROUTES):
                 self._put_http_route(Key.of(route), route)
-            self._gateway.publisher.changed()
+            self._gateway.publisher.mark_changed()
 
     def _attached(self) -> Gateways:
         if self._gateways is None:

@@ -68,7 +68,7 @@ class Line:
         return self._running[endpoint]
 
     @asynccontextmanager
-    async def admitted(self) -> AsyncIterator[Endpoint]:
+    async def admit(self) -> AsyncIterator[Endpoint]:
         """Yields an endpoint that takes the request, for as long as the request is under way. Raises Unavailable."""
         self.demand.begin(self._clock.monotonic())
         try:

@@ -59,7 +59,7 @@ class Cluster(MemoryReader):
                 "endpoints": [{"addresses": ["127.0.0.1"], "conditions": {"ready": ready}}],
             }
             self.put(ENDPOINT_SLICES, endpoint_slice)
-        self.gateway.backends.changed(Target(Key("default", name)))
+        self.gateway.backends.mark_changed(Target(Key("default", name)))
         await self.published()
 
     async def route(self, host: str, *backends: tuple[str, int], **rule) -> None:
@@ -83,8 +83,8 @@ class Cluster(MemoryReader):
         await self.published()
 
     async def published(self) -> None:
-        self.gateway.publisher.changed()
-        await self.gateway.publisher.published()
+        self.gateway.publisher.mark_changed()
+        await self.gateway.publisher.wait_until_published()
 
     async def clear(self) -> None:
         for kind, key in self.routes:
@@ -96,7 +96,7 @@ class Cluster(MemoryReader):
         for resource in (SERVICES, ENDPOINT_SLICES):
             for key in self.all_keys(resource):
                 self.remove(resource, key.name, key.namespace)
-                self.gateway.backends.changed(Target(key))
+                self.gateway.backends.mark_changed(Target(key))
         self.gateway.processor.line_of = lambda target: None
         await self.published()
 
@@ -166,7 +166,7 @@ async def running_gateway(folder: Path, front: Front, **asked) -> AsyncIterator[
     )
     try:
         await cluster.gateway.start()
-        await cluster.gateway.live()
+        await cluster.gateway.wait_until_live()
         yield cluster
     finally:
         await cluster.gateway.close()

@@ -103,7 +103,7 @@ async def serve_pool(gateway, sites, mode: str, resource=INFERENCE_POOLS) -> lis
         picker = {"extensionRef": {"name": "picker", "portNumber": 80, "failureMode": mode}}
         spec = {"selector": {"app": "llm"}, "targetPortNumber": 8000, **picker}
     gateway.put(resource, {"metadata": metadata, "spec": spec})
-    gateway.gateway.backends.changed(Target(Key("default", "pool"), resource))
+    gateway.gateway.backends.mark_changed(Target(Key("default", "pool"), resource))
     reference = {"group": resource.group, "kind": resource.kind, "name": "pool"}
     await gateway.http_route(["h.test"], [{"backendRefs": [reference]}])
     return ports
@@ -121,7 +121,7 @@ def _clean(gateway):
         for key in gateway.all_keys(resource):
             gateway.remove(resource, key.name, key.namespace)
             if resource != PODS:
-                gateway.gateway.backends.changed(Target(key, resource))
+                gateway.gateway.backends.mark_changed(Target(key, resource))
 
 
 @pytest.mark.parametrize("resource", [INFERENCE_POOLS, INFERENCE_POOLS_V1ALPHA2], ids=["v1", "v1alpha2"])
@@ -166,6 +166,6 @@ async def test_the_gateway_picks_where_the_picker_is_its_own_or_not_there(gatewa
     service = gateway.get(SERVICES, "picker", "default")
     owners = [{"kind": "LLMInferenceService", "name": "llm"}]
     gateway.put(SERVICES, {**service, "metadata": {**service["metadata"], "ownerReferences": owners}})
-    gateway.gateway.backends.changed(Target(Key("default", "picker")))
+    gateway.gateway.backends.mark_changed(Target(Key("default", "picker")))
     await gateway.published()
     assert {status for status, _ in await asked(gateway)} == {200}

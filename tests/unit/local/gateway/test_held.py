@@ -107,7 +107,7 @@ async def test_a_request_that_is_faster_than_its_route_is_routed_when_that_is_th
     class Late:
         is_behind = True
 
-        async def published(self) -> None:
+        async def wait_until_published(self) -> None:
             waits.set()
             await served.wait()
 
@@ -138,7 +138,7 @@ async def test_a_route_that_came_since_envoy_asked_is_taken(gateway, sites, monk
     async with asyncio.timeout(60):
         await asked.wait()
         await gateway.route("h.test", ("s", 1))
-        await gateway.gateway.publisher.published()
+        await gateway.gateway.publisher.wait_until_published()
         came.set()
         assert await (await request).text() == "served"
 
@@ -199,10 +199,10 @@ def empty_pool(gateway) -> Iterator[Object]:
     target = Target(Key("default", "old"), INFERENCE_POOLS)
     spec = {"selector": {"matchLabels": {"app": "llm"}}, "targetPorts": [{"number": 8000}]}
     gateway.put(INFERENCE_POOLS, {"metadata": {"name": "old", "namespace": "default"}, "spec": spec})
-    gateway.gateway.backends.changed(target)
+    gateway.gateway.backends.mark_changed(target)
     yield {"group": INFERENCE_POOLS.group, "kind": INFERENCE_POOLS.kind, "name": "old"}
     gateway.remove(INFERENCE_POOLS, "old", "default")
-    gateway.gateway.backends.changed(target)
+    gateway.gateway.backends.mark_changed(target)
 
 
 async def test_a_request_for_a_pod_of_a_pool_that_envoy_has_not_heard_of_waits_for_that(
@@ -211,19 +211,19 @@ async def test_a_request_for_a_pod_of_a_pool_that_envoy_has_not_heard_of_waits_f
     """The pods are seen here first, and whoever reads that the service is ready asks at once."""
     await gateway.http_route(["h.test"], [{"backendRefs": [empty_pool]}])
     publisher, waits, heard = gateway.gateway.publisher, asyncio.Event(), asyncio.Event()
-    published = publisher.published
+    published = publisher.wait_until_published
 
     async def published_late() -> None:
         waits.set()
         await heard.wait()
         await published()
 
-    monkeypatch.setattr(publisher, "published", published_late)
+    monkeypatch.setattr(publisher, "wait_until_published", published_late)
     gateway.put(PODS, pod("first", await sites(named("served"))))
     asked = asyncio.create_task(gateway.session.post("/", data=b"{}"))
     await asyncio.wait_for(waits.wait(), 60)
-    gateway.gateway.backends.changed(Target(Key("default", "old"), INFERENCE_POOLS))
-    publisher.changed()
+    gateway.gateway.backends.mark_changed(Target(Key("default", "old"), INFERENCE_POOLS))
+    publisher.mark_changed()
     heard.set()
     assert await (await asked).text() == "served"
     gateway.remove(PODS, "first", "default")
@@ -253,7 +253,7 @@ async def test_a_request_that_is_held_for_what_is_deleted_piece_by_piece_is_told
         monkeypatch.setattr(processor, "_has_moved", lambda question: True)
 
     class Deleting:
-        async def published(self) -> None:
+        async def wait_until_published(self) -> None:
             gateway.gateway.table.put_http_route(Key("default", "r"), None, ())
             await published()
 

@@ -28,7 +28,7 @@ async def test_requests_wait_for_the_first_pod_and_all_of_them_get_there():
     served: list[int] = []
 
     async def request(number: int) -> None:
-        async with line.admitted():
+        async with line.admit():
             served.append(number)
 
     tasks = [asyncio.create_task(request(number)) for number in range(5)]
@@ -50,7 +50,7 @@ async def test_a_pod_gets_no_more_than_it_takes_at_a_time():
 
     async def request() -> None:
         nonlocal most
-        async with line.admitted() as endpoint:
+        async with line.admit() as endpoint:
             most = max(most, line.running(endpoint))
             await over.wait()
 
@@ -66,7 +66,7 @@ async def test_a_full_line_takes_nobody():
     line, _ = new_line([], longest=1)
 
     async def request() -> None:
-        async with line.admitted():
+        async with line.admit():
             pass
 
     waiting = asyncio.create_task(request())
@@ -82,7 +82,7 @@ async def test_who_waits_too_long_is_told_so():
     line, _ = new_line([])
     line.timeout = 0.01
     with pytest.raises(Unavailable, match=r"no pod of ns/rev took the request within 0.01 s"):
-        async with line.admitted():
+        async with line.admit():
             pass
 
 
@@ -90,7 +90,7 @@ async def test_who_waits_for_what_is_deleted_is_told_so_at_once():
     line, _ = new_line([])
 
     async def request() -> None:
-        async with line.admitted():
+        async with line.admit():
             pass
 
     waiting = [asyncio.create_task(request()) for _ in range(2)]
@@ -108,7 +108,7 @@ async def test_a_client_that_leaves_frees_its_place():
     over = asyncio.Event()
 
     async def request() -> str:
-        async with line.admitted():
+        async with line.admit():
             await over.wait()
         return "served"
 
@@ -125,7 +125,7 @@ async def test_a_client_that_leaves_frees_its_place():
 async def test_what_goes_to_pods_without_asking_is_counted_apart_from_what_is_held():
     line, _ = new_line([Endpoint("127.0.0.1", 1)])
     line.observe(Traffic(ended=10, seconds=1.0, active=3))
-    async with line.admitted():
+    async with line.admit():
         line.observe(Traffic(ended=12, seconds=1.5, active=3))  # one of them is ours
         assert line.demand.under_way == 3
     line.observe(Traffic(ended=12, seconds=1.5, active=0))

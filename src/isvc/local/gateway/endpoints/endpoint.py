@@ -28,7 +28,7 @@ class Running(Counter[Endpoint]):
             del self[endpoint]
 
     @contextmanager
-    def counted(self, endpoint: Endpoint) -> Iterator[None]:
+    def count(self, endpoint: Endpoint) -> Iterator[None]:
         """Counts a request for as long as the context lasts."""
         self[endpoint] += 1
         try:

@@ -21,7 +21,7 @@ class Unavailable(Exception):
 class Line(Protocol):
     """The requests for somebody who may have no pods, or pods that take only so many requests at a time."""
 
-    def admitted(self) -> AbstractAsyncContextManager[Endpoint]:
+    def admit(self) -> AbstractAsyncContextManager[Endpoint]:
         """Waits for an endpoint that counts the request as running there meanwhile. Raises Unavailable."""
         ...
 

@@ -47,7 +47,7 @@ class Pools:
             is_read = part.request_body.end_of_stream or part.HasField("request_trailers")
         body = b"".join(part.request_body.body for part in read)
         ordered = await self._picker.order(members, body)
-        lasting.enter_context(self._running.counted(ordered[0].endpoint))
+        lasting.enter_context(self._running.count(ordered[0].endpoint))
         yield go_on([member.endpoint for member in ordered])
         for part in read:
             yield echo(part)

@@ -114,21 +114,21 @@ class Processor:
         line = self.line_of(target)
         if target.pool is not None:
             if line is not None:
-                await lasting.enter_async_context(line.admitted())
-                await self._publisher.published()
+                await lasting.enter_async_context(line.admit())
+                await self._publisher.wait_until_published()
             members = await self._hold(question, lambda: self._pools.members(target))
             if not {member.endpoint for member in members} & {*self._publisher.endpoints(question.about)}:
-                await self._publisher.published()
+                await self._publisher.wait_until_published()
             async for answer in self._pools.pick(members, question, requests, lasting):
                 yield answer
             return
         endpoints: Collection[Endpoint] = ()
         if line is not None:
-            endpoint = await lasting.enter_async_context(line.admitted())
+            endpoint = await lasting.enter_async_context(line.admit())
             endpoints = [endpoint] if line.is_limited else ()
         else:
             await self._hold(question, lambda: self._require(target.key, port))
-        await self._publisher.published()
+        await self._publisher.wait_until_published()
         yield go_on([*endpoints])
 
     async def _unavailable(self, question: Question, error: Unavailable) -> Refusal:
@@ -155,10 +155,10 @@ class Processor:
     async def _is_routed_now(self, question: Question) -> bool:
         """Waits for a route that may be just on the way; it may also have come since Envoy asked."""
         was_behind = self._publisher.is_behind
-        await self._publisher.published()
+        await self._publisher.wait_until_published()
         if not await self._comes_soon(question, lambda: self._has_route(question)):
             return was_behind
-        await self._publisher.published()
+        await self._publisher.wait_until_published()
         return True
 
     async def _comes_soon(self, question: Question, is_there: Callable[[], bool]) -> bool:
@@ -181,7 +181,7 @@ class Processor:
         """Whether Envoy knows another route for a request; what is deleted goes piece by piece, its route the last."""
         if question.is_second or not self._has_moved(question):
             return False
-        await self._publisher.published()
+        await self._publisher.wait_until_published()
         return self._has_moved(question)
 
     def _has_moved(self, question: Question) -> bool:

@@ -28,8 +28,8 @@ def _is_this_gateway(backend: Backend) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def led_on(rule: Rule, host: str, behind: tuple[Rule, ...]) -> list[Rule]:
-    """Returns what becomes of a rule to the local gateway, where `behind` are the rules of the host it asks for."""
+def resolve(rule: Rule, host: str, behind: tuple[Rule, ...]) -> list[Rule]:
+    """Returns the rules that a rule to the local gateway becomes; `behind` are those of the host that it asks for."""
     found = [both for second in behind if sent_on_as(second) is None and (both := _both(rule, second))]
     if found:
         return found

@@ -23,7 +23,7 @@ from isvc.local.gateway.names import THIS_MACHINE, cluster_name, full_name, is_h
 from isvc.local.gateway.routes.http_routes import Refuse, http_route_rules
 from isvc.local.gateway.routes.ingresses import ingress_rules
 from isvc.local.gateway.routes.interceptor_routes import interceptor_route_rules
-from isvc.local.gateway.routes.local_gateway import led_on, sent_on_as
+from isvc.local.gateway.routes.local_gateway import resolve, sent_on_as
 from isvc.local.gateway.routes.rules import Path, Rule, service_rule
 from isvc.local.gateway.routes.virtual_services import virtual_service_rules
 from isvc.serving.thirdparty import HTTP_ROUTES, INTERCEPTOR_ROUTES, VIRTUAL_SERVICES
@@ -153,7 +153,7 @@ class RouteTable:
                 yield entry.rule
             else:
                 found = tuple(each.rule for each in self._hosts.get(entry.behind, ()))
-                yield from led_on(entry.rule, entry.behind, found or _service_rules(entry.behind))
+                yield from resolve(entry.rule, entry.behind, found or _service_rules(entry.behind))
 
     def _note(self, host: str) -> None:
         parts = [each for each in self._hosts if "/" in each] if host == THIS_MACHINE else ()

@@ -49,7 +49,7 @@ class EphemeralContainers:
                 self._waiting.append((spec, state))
         return bool(new)
 
-    def waiting(self) -> list[ContainerState]:
+    def waiting_states(self) -> list[ContainerState]:
         return [state for _, state in self._waiting]
 
     def start(self, context: PodContext) -> list[Container]:
@@ -90,7 +90,7 @@ async def refuse_in_ended(pod: Object, folder: Path, client: Client, clock: Cloc
     """Ends those that were added to a pod that had ended before the node was started, and has no worker."""
     added = EphemeralContainers(folder, clock)
     added.add(pod)
-    if not added.waiting():
+    if not added.waiting_states():
         return
     added.refuse(NONE_RUNS)
     status = {"ephemeralContainerStatuses": [state.to_status() for state in added.states]}

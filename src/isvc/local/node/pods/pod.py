@@ -314,7 +314,7 @@ class PodWorker:
         return pod_status(pod, *states, self._started, self._now(), self._ephemeral.states)
 
     def _all_wait(self, reason: str, message: str) -> None:
-        for state in [*self._init_states, *self._main_states, *self._ephemeral.waiting()]:
+        for state in [*self._init_states, *self._main_states, *self._ephemeral.waiting_states()]:
             state.wait(reason, message)
         self._touch()
 

@@ -22,7 +22,7 @@ def test_what_ran_before_the_node_was_started_does_not_run_again(tmp_path):
         "waited": {"waiting": {"reason": "?"}},
     }
     assert containers.add(pod("done", "ran", "waited", "new", **states))
-    assert [state.name for state in containers.waiting()] == ["waited", "new"]
+    assert [state.name for state in containers.waiting_states()] == ["waited", "new"]
     first, second, *_ = containers.states
     assert first.terminated == done
     assert second.terminated is not None
@@ -34,8 +34,8 @@ def test_each_is_added_once_and_a_refusal_is_in_its_log(tmp_path):
     assert containers.add(pod("a"))
     assert not containers.add(pod("a"))
     containers.refuse("not now")
-    assert containers.waiting() == []
+    assert containers.waiting_states() == []
     assert [state.terminated and state.terminated["message"] for state in containers.states] == ["not now"]
     assert log_file(tmp_path, "a", 0).read_text().endswith(" not now\n")
     assert containers.add(pod("a", "b"))
-    assert [state.name for state in containers.waiting()] == ["b"]
+    assert [state.name for state in containers.waiting_states()] == ["b"]
