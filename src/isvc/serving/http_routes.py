@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from isvc.kube.objects import Object, dig
+from isvc.kube.objects import Key, Object, dig, namespace_of
 from isvc.serving.config.sections import ServiceAddress
 from isvc.serving.thirdparty import HTTP_ROUTES
 from isvc.serving.workload.service import PORT, is_grpc
@@ -54,6 +54,13 @@ def http_route(metadata: Object, hosts: Sequence[str], rules: Sequence[Object], 
     return HTTP_ROUTES.manifest(
         metadata, spec={"hostnames": list(hosts), "rules": list(rules), "parentRefs": list(parents)}
     )
+
+
+def gateways_of(route: Object) -> Iterator[Key]:
+    """Yields the Gateways that a route names."""
+    for reference in dig(route, "spec", "parentRefs") or ():
+        if reference.get("kind", "Gateway") == "Gateway":
+            yield Key(reference.get("namespace") or namespace_of(route), str(reference.get("name")))
 
 
 def gateway_parent(gateway: str) -> Object:

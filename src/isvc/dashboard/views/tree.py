@@ -11,9 +11,9 @@ from isvc.api.resources import INFERENCE_GRAPHS
 from isvc.controllers.inferenceservice.builders import INGRESS_KINDS
 from isvc.dashboard.views.health import Health, health, worst
 from isvc.insight.diagnosis.evidence import Evidence, state_of
-from isvc.insight.diagnosis.traffic_causes import parents
 from isvc.kube.objects import GVK, Object, dig, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of
+from isvc.serving.http_routes import gateways_of
 from isvc.serving.llm.labels import COMPONENT, LLM
 
 MOST_PODS: Final = 12  # of one workload; more are counted, the worst shown
@@ -105,7 +105,7 @@ def _route(evidence: Evidence, route: Object) -> Node:
 
 
 def _gateways(evidence: Evidence, route: Object) -> Iterator[Node]:
-    for key in parents(route):
+    for key in gateways_of(route):
         found = evidence.gateways.get(key)
         if found is not None:
             yield replace(_node(found, {}), name=str(key))

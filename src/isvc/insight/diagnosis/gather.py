@@ -17,13 +17,13 @@ from isvc.insight.diagnosis.intent import plan_for
 from isvc.insight.diagnosis.model_causes import cache_of, lists_of
 from isvc.insight.diagnosis.pods import pods_of
 from isvc.insight.diagnosis.snapshot import OWNED, Snapshot, take
-from isvc.insight.diagnosis.traffic_causes import parents
 from isvc.kube.errors import ApiError
 from isvc.kube.masking import plain_text
 from isvc.kube.objects import Key, Object, namespace_of, uid_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import EVENTS, PODS
 from isvc.kube.timestamps import timestamp
+from isvc.serving.http_routes import gateways_of
 from isvc.serving.thirdparty import GATEWAYS, HTTP_ROUTES
 from isvc.toolkit.client import Client
 from isvc.toolkit.clock import SystemClock
@@ -102,7 +102,7 @@ def _gateways(snapshot: Snapshot) -> dict[Key, Object | None]:
     if GATEWAYS in snapshot.unread or GATEWAYS in snapshot.absent:
         return {}
     there: dict[Key, Object | None] = {Key.of(gateway): gateway for gateway in snapshot.objects.get(GATEWAYS, ())}
-    named = {key: None for route in snapshot.objects.get(HTTP_ROUTES, ()) for key in parents(route)}
+    named = {key: None for route in snapshot.objects.get(HTTP_ROUTES, ()) for key in gateways_of(route)}
     return {**named, **there}
 
 

@@ -7,21 +7,14 @@ from collections.abc import Iterator
 from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level
 from isvc.kube.conditions import TRUE, condition_of
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.objects import dig, name_of
 from isvc.serving import http_routes
-
-
-def parents(route: Object) -> Iterator[Key]:
-    """Yields the gateways that a route names."""
-    for reference in dig(route, "spec", "parentRefs") or ():
-        if reference.get("kind", "Gateway") == "Gateway":
-            yield Key(str(reference.get("namespace") or namespace_of(route)), str(reference.get("name")))
 
 
 def gateway(evidence: Evidence) -> Iterator[Finding]:
     """A gateway that a route needs is not there, or has nowhere to listen."""
     for route in evidence.of_kind("HTTPRoute"):
-        for key in parents(route):
+        for key in http_routes.gateways_of(route):
             if key not in evidence.gateways:
                 continue
             found, chain = evidence.gateways[key], evidence.chain_to(route)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from isvc.kube.objects import Key, Object, dig, is_being_deleted, namespace_of
+from isvc.kube.objects import Key, Object, dig, is_being_deleted, name_of, namespace_of
 from isvc.kube.resource import NAMESPACES, SERVICES, Resource
 from isvc.local.gateway.endpoints.pools import POOLS_BY_GROUP
-from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways, parent_key
+from isvc.local.gateway.gateway_api.attachment import CONTROLLER, Gateways
 from isvc.local.gateway.gateway_api.references import backend_references
 from isvc.local.gateway.gateway_api.status import class_status, gateway_status, listeners_of, route_status
 from isvc.local.gateway.watching import PARENT_OF_ROUTE, observed_gateways
+from isvc.serving.http_routes import gateways_of
 from isvc.serving.thirdparty import GATEWAY_CLASSES, GATEWAYS, HTTP_ROUTES, REFERENCE_GRANTS
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Watch, spec_changed
@@ -56,11 +57,11 @@ def _gateways(context: Context, port: int) -> Controller:
         ours = observed_gateways(cache, port)
         gateway = ours.by_key.get(key)
         if gateway is not None and not is_being_deleted(gateway):
-            attached = await count(gateway, ours)
+            attached = await attached_listeners(gateway, ours)
             await context.write_status(GATEWAYS, gateway, gateway_status(gateway, ours, attached, context.timestamp()))
 
-    async def count(gateway: Object, ours: Gateways) -> list[str]:
-        """There may be thousands of routes: whatever else is due comes in between."""
+    async def attached_listeners(gateway: Object, ours: Gateways) -> list[str]:
+        """Returns a listener for each attached route, of which there may be thousands: others get turns in between."""
         attached: list[str] = []
         for key in cache.keys(HTTP_ROUTES, PARENT_OF_ROUTE, str(Key.of(gateway))):
             await room_in_turn()
@@ -70,8 +71,8 @@ def _gateways(context: Context, port: int) -> Controller:
 
     watches = [
         Watch(GATEWAYS, when=spec_changed),
-        Watch(GATEWAY_CLASSES, to=lambda _: map(Key.of, cache.list(GATEWAYS)), when=spec_changed),
-        Watch(HTTP_ROUTES, to=_parents, when=spec_changed, delay=_COUNTING),
+        Watch(GATEWAY_CLASSES, to=lambda _: cache.all_keys(GATEWAYS), when=spec_changed),
+        Watch(HTTP_ROUTES, to=gateways_of, when=spec_changed, delay=_COUNTING),
     ]
     return Controller("gateway", reconcile, watches)
 
@@ -99,16 +100,12 @@ def _routes(context: Context, port: int, published: Published) -> Controller:
     watches = [
         Watch(HTTP_ROUTES, when=spec_changed),
         Watch(GATEWAYS, to=of_gateway, when=spec_changed),
-        *(Watch(each, to=lambda _: map(Key.of, cache.list(HTTP_ROUTES)), when=spec_changed) for each in decisive),
+        *(Watch(each, to=lambda _: cache.all_keys(HTTP_ROUTES), when=spec_changed) for each in decisive),
         *(Watch(resource, to=of_backend, when=came_or_went) for resource in (SERVICES, *POOLS_BY_GROUP.values())),
-        Watch(NAMESPACES, to=lambda space: map(Key.of, cache.list(HTTP_ROUTES, space["metadata"]["name"]))),
+        Watch(NAMESPACES, to=lambda namespace: cache.all_keys(HTTP_ROUTES, name_of(namespace))),
     ]
     reads = [Read(HTTP_ROUTES, indexers={BACKEND_OF_ROUTE: backends_of_route})]
     return Controller("httproute", reconcile, watches, workers=_WORKERS, reads=reads)
-
-
-def _parents(route: Object) -> Iterable[Key]:
-    return {parent_key(route, parent) for parent in dig(route, "spec", "parentRefs") or ()}
 
 
 def came_or_went(before: Object | None, after: Object | None) -> bool:

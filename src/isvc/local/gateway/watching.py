@@ -7,15 +7,16 @@ from functools import partial
 from typing import Final, Protocol
 
 from isvc.api.resources import INFERENCE_GRAPHS
-from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
+from isvc.kube.objects import Key, Object, labels_of, namespace_of
 from isvc.kube.resource import ENDPOINT_SLICES, INGRESSES, NAMESPACES, PODS, SERVICE_NAME_LABEL, SERVICES, Resource
 from isvc.local.gateway import unready
 from isvc.local.gateway.endpoints.pools import PICKER_OF_POOL, POOLS_BY_GROUP, picker_service, pods_of
 from isvc.local.gateway.endpoints.services import READY_IN_SLICE, SERVICE_OF_SLICE, ready_in_slice, service_of_slice
 from isvc.local.gateway.gateway import Gateway
-from isvc.local.gateway.gateway_api.attachment import Gateways, parent_key
+from isvc.local.gateway.gateway_api.attachment import Gateways
 from isvc.local.gateway.routes.graphs import graph_routes
 from isvc.local.gateway.routes.rules import Target
+from isvc.serving.http_routes import gateways_of
 from isvc.serving.thirdparty import (
     GATEWAY_CLASSES,
     GATEWAYS,
@@ -32,7 +33,7 @@ PARENT_OF_ROUTE: Final = "parent"
 
 def parents_of_route(route: Object) -> Iterable[str]:
     """Indexes routes by the Gateways that they name."""
-    return {str(parent_key(route, parent)) for parent in dig(route, "spec", "parentRefs") or ()}
+    return map(str, gateways_of(route))
 
 
 READS: Final = (
@@ -109,7 +110,7 @@ class Watcher:
         self._gateway.table.put_graph(key, graph, graph_routes(graph, route, router) if graph is not None else [])
 
     def _attachment_changed(self, old: Object | None, new: Object | None) -> None:
-        """Which Gateways there are, whom they allow, and what is granted decides about every HTTPRoute."""
+        """Looks at every HTTPRoute again: Gateways, whom they allow and what is granted decide about all of them."""
         if _differs(old, new):
             self._gateways = None
             for route in self._cache.list(HTTP_ROUTES):
@@ -158,7 +159,7 @@ def _key(old: Object | None, new: Object | None) -> Key:
 
 
 def _differs(old: Object | None, new: Object | None) -> bool:
-    """Whether more than a status is another."""
+    """Returns whether more than a status is another."""
     return old is None or new is None or _content(old) != _content(new)
 
 
