@@ -24,7 +24,7 @@ def controller(context: Context) -> Controller:
         Watch(DAEMON_SETS),
         *watch_adopted(context.cache, PODS, DAEMON_SETS),
         Watch(CONTROLLER_REVISIONS, to=OwnerOf(DAEMON_SETS)),
-        Watch(NODES, to=lambda node: map(Key.of, context.cache.list(DAEMON_SETS)), when=changed(labels_of)),
+        Watch(NODES, to=lambda _: context.cache.all_keys(DAEMON_SETS), when=changed(labels_of)),
     ]
     reads = [Read(PODS, indexers=ORPHANS)]
     return Controller("daemonset", DaemonSets(context).reconcile, watches, clock=context.clock, reads=reads)

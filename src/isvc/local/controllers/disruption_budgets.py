@@ -47,7 +47,7 @@ def controller(context: Context) -> Controller:
         return [Key.of(budget) for budget in budgets if _selects(budget, pod)]
 
     def beside(workload: Object) -> Iterable[Key]:
-        return map(Key.of, context.cache.list(POD_DISRUPTION_BUDGETS, namespace_of(workload)))
+        return context.cache.all_keys(POD_DISRUPTION_BUDGETS, namespace_of(workload))
 
     watches = [
         Watch(POD_DISRUPTION_BUDGETS),

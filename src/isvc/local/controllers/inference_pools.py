@@ -48,7 +48,7 @@ def _controller(context: Context, resource: Resource, port: int) -> Controller:
         return cache.keys(resource, PICKER_OF_POOL, str(Key.of(service)))
 
     def every(_: Object) -> Iterable[Key]:
-        return map(Key.of, cache.list(resource))
+        return cache.all_keys(resource)
 
     watches = [
         Watch(resource, when=spec_changed),
