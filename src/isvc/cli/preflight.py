@@ -49,9 +49,10 @@ def command(cluster: Cluster, takeover: bool, output: str | None) -> None:
 
 
 def _take_over(cluster: Cluster) -> Differences:
-    """Returns, as pending, which children the managers would write if they started now.
+    """Compares what the managers would write with what there is.
 
-    What it found beyond that the chart's programs in pods would change, if the configuration named them.
+    `pending` are the children that they would write if they started now, `found` those that would be others, too, if
+    the configuration named the chart's programs in pods.
     """
     compared = cluster.run(lambda client: _compare_with_programs(client, cluster.namespace or SYSTEM_NAMESPACE))
     print_remarks(compared.warnings, ())

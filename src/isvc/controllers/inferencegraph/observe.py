@@ -52,7 +52,7 @@ class Observed(engine.Observed):
 
     @property
     def leads_to_llms(self) -> bool:
-        """Whether a step names a service that is no InferenceService."""
+        """Returns whether a step names a service that is no InferenceService."""
         return any(name not in self.services for name in service_names(self.spec))
 
     @property

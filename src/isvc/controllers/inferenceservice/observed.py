@@ -82,12 +82,12 @@ class Observed(engine.Observed):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether ModelMesh's own controller deploys all of the service."""
+        """Returns whether ModelMesh's own controller deploys all of the service."""
         return self.mode is DeploymentMode.MODEL_MESH and self.service.spec.transformer is None
 
     @property
     def awaits_predictor(self) -> bool:
-        """Whether the predictor that ModelMesh deploys has no address yet that a transformer could call."""
+        """Returns whether the predictor that ModelMesh deploys has no address yet that a transformer could call."""
         return self.mode is DeploymentMode.MODEL_MESH and not self.predictor_url
 
     @property

@@ -158,7 +158,7 @@ class _Model:
 
     @property
     def _is_archive(self) -> bool:
-        """Whether there are two of it for a while: what came, and what is being unpacked."""
+        """Returns whether there are two of it for a while: what came, and what is being unpacked."""
         return self.model.source_model_uri.partition("?")[0].endswith(ARCHIVES)
 
     @property

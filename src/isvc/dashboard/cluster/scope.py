@@ -31,7 +31,7 @@ class Scope:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there may be services elsewhere, which are shown if their namespace is named."""
+        """Returns whether there may be services elsewhere, which are shown if their namespace is named."""
         return self.namespaces is not None and not self.chosen
 
     def covers(self, namespace: str) -> bool:

@@ -56,7 +56,7 @@ class Container(NamedTuple):
 
     @property
     def crashed(self) -> bool:
-        """Whether it runs again after it ended by itself, and is not ready yet."""
+        """Returns whether it runs again after it ended by itself, and is not ready yet."""
         return self.is_running and not self.status.get("ready") and self.ended.get("exitCode") not in (None, *_KILLED)
 
     def __str__(self) -> str:
@@ -190,7 +190,7 @@ def _event(evidence: Evidence, container: Container, reason: str) -> str:
 
 
 def _is_explained(container: Container) -> bool:
-    """Whether another cause says better why it ended."""
+    """Returns whether another cause says better why it ended."""
     is_download = container.init and container.name.startswith(STORAGE_INITIALIZER)
     return is_download or container.ended.get("reason") == _MEMORY or _is_about_disk(container.ended)
 

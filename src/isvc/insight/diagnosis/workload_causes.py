@@ -73,7 +73,7 @@ def autoscaler(evidence: Evidence) -> Iterator[Finding]:
 
 
 def scaler_away(evidence: Evidence) -> Iterator[Finding]:
-    """Those are away on whom a service relies that sleeps: nobody wakes it, or scales it."""
+    """Whoever wakes or scales a service is away."""
     if said := said_of_scaling(conditions_of(evidence.service)):
         yield Finding(*said)
 

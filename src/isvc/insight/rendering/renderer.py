@@ -212,7 +212,7 @@ class Cluster:
 
 
 def _rank(document: Document) -> int:
-    """Services come after caches: they are marked with the cache of their model when they are admitted."""
+    """Sorts services behind caches: they are marked with the cache of their model when they are admitted."""
     kinds = [each.kind for each in (*_CACHES, *OWNERS)]
     resource = resource_of(document.obj)
     return kinds.index(resource.kind) + 1 if resource and resource.kind in kinds else 0

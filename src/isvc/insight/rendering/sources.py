@@ -53,7 +53,7 @@ def _matching(items: Any, item: Any, name: str | None) -> Any:
 
 
 def _template_layers(layers: Sequence[Layer], item: Any) -> list[Layer]:
-    """An item that no layer has as it is was filled in from a template: the weakest layer with templates has it."""
+    """Returns the weakest layer with templates: from one was filled in what no layer has as it is."""
     if not isinstance(item, str):
         return []
     return [

@@ -21,7 +21,7 @@ def with_allotted(new: Object, live: Object, resource: Resource) -> Object:
 
 
 def with_known_defaults(new: Object, live: Object, resource: Resource) -> Object:
-    """Another project's object with the defaults that the live one has."""
+    """Returns another project's object with the defaults that the live one has."""
     known = known_defaults(resource)
     return {
         key: value if key == "metadata" else _fill(value, live.get(key), known.at(key), key)

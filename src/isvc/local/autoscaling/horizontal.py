@@ -137,7 +137,7 @@ class HorizontalAutoscalers:
         return Result(requeue_after=self._pause(scaler, status))
 
     def _has_no_choice(self, scaler: Object) -> bool:
-        """Whether its target has the number of replicas that it always has."""
+        """Returns whether its target has the number of replicas that it always has."""
         bounds, target = _bounds(scaler["spec"]), self._target(scaler)
         return bounds.least == bounds.most and target is not None and replicas_of(target) == bounds.most
 

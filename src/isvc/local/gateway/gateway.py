@@ -112,7 +112,7 @@ class Gateway:
             await asyncio.sleep(_LOOK)
 
     def target_changed(self, target: Target) -> None:
-        """Something about a Service or InferencePool is another, which Envoy is to know."""
+        """Notes that something about a Service or InferencePool is another, which Envoy is to know."""
         self.backends.mark_changed(target)
         self.publisher.mark_changed()
 
@@ -189,7 +189,7 @@ def _private(folder: Path) -> Path:
 
 
 def _is_here(address: str) -> bool:
-    """Whether this machine has the address."""
+    """Returns whether this machine has the address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family) as probe:

@@ -42,17 +42,17 @@ def place_of(host: str, path: str) -> str:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether the name can mean this machine alone, which a name out of the DNS never does."""
+    """Returns whether the name can mean this machine alone, which a name out of the DNS never does."""
     return _LOOPBACK.fullmatch(host) is not None
 
 
 def is_host(name: str) -> bool:
-    """Whether a route may be for it: a name, or a domain as `*.example.com`."""
+    """Returns whether a route may be for it: a name, or a domain as `*.example.com`."""
     return _HOST.fullmatch(name) is not None
 
 
 def cluster_name(host: str) -> tuple[str, str] | None:
-    """Service and namespace in `name.namespace`, `.svc` and `.svc.cluster.local` names; None for all other hosts."""
+    """Returns service and namespace of `name.namespace` and its longer forms in the cluster; None for other hosts."""
     parts = host.removesuffix(".cluster.local").removesuffix(".svc").split(".")
     if len(parts) != 2 or parts[1] in ("localhost", "local") or parts[1].isdigit():
         return None

@@ -45,7 +45,7 @@ class Publisher:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something that Envoy does not use yet."""
+        """Returns whether there is something that Envoy does not use yet."""
         return self._done < self._asked
 
     async def wait_until_published(self) -> None:

@@ -50,7 +50,7 @@ class Scopes:
         self._withheld: WeakKeyDictionary[Rule, str] = WeakKeyDictionary()
 
     def target_changed(self, target: Target) -> None:
-        """A backend is reached in another way; a Service may have come, gone, or changed its ports."""
+        """Notes that a backend is reached in another way; a Service may have come, gone, or changed its ports."""
         self._due |= self._users.get(target, set())
         if target.pool is None:
             names = [service_host(target.key.name, target.key.namespace), hosts.short_name(target.key)]

@@ -63,7 +63,7 @@ class Certificates:
 
 
 def _kept_authority(folder: Path, now: datetime) -> Pair:
-    """That of the last start, if it is whole and lasts. Key and certificate are one file, replaced in one step."""
+    """Returns that of the last start, if it is whole and lasts; key and certificate are one file, replaced at once."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     bundle = folder / "authority.pem"
     try:

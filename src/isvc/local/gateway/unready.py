@@ -22,7 +22,7 @@ _PATH: Final = re.compile(r"(?:/serving)?/[a-z0-9.-]+/[a-z0-9.-]+")
 
 
 def addresses(service: Object) -> Iterable[str]:
-    """The index under which services are found: the hosts and paths of a laptop's configuration."""
+    """Returns the index under which services are found: the hosts and paths of a laptop's configuration."""
     name, namespace = name_of(service), namespace_of(service)
     return [f"{name}-{namespace}.localhost", f"/serving/{namespace}/{name}", f"/{namespace}/{name}"]
 

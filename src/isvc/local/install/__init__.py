@@ -123,7 +123,7 @@ async def _install_knative(client: Client) -> None:
 
 
 async def _install_interceptor(client: Client) -> None:
-    """KEDA's HTTP add-on is known by the Service of its interceptor, whose requests the gateway takes."""
+    """Makes the Service by which KEDA's HTTP add-on is known; the gateway takes the requests of its interceptor."""
     await _ensure(client, NAMESPACES, _namespace(INTERCEPTOR.namespace))
     metadata = {"name": INTERCEPTOR.name, "namespace": INTERCEPTOR.namespace}
     spec = {"ports": [{"name": "proxy", "port": INTERCEPTOR.port}]}

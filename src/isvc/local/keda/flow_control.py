@@ -37,7 +37,7 @@ class FlowControl:
         return min((idle for line in lines if (idle := line.idle_seconds()) is not None), default=None)
 
     def _scaled_object_changed(self, before: Object | None, after: Object | None) -> None:
-        """Those who wait go on waiting as long as one ScaledObject asks for them: prefill and decode have one each."""
+        """Keeps requests in line as long as one ScaledObject asks for a pool: prefill and decode have one each."""
         was = {queue.pool for queue in queue_triggers(before or {})}
         now = {queue.pool for queue in queue_triggers(after or {})}
         scaled = Key.of(after or before or {"metadata": {}})

@@ -46,7 +46,7 @@ class Interceptor:
         return line
 
     def _route_changed(self, before: Object | None, after: Object | None) -> None:
-        """Those who wait go on waiting while their route leads to the same port."""
+        """Opens and closes the line of a route; requests stay in it while the route leads to the same port."""
         if before is not None and (after is None or _target(before) != _target(after)):
             self._lines.pop(Key.of(before), None)
             self._activator.close_line(Target(_target(before)[0]))

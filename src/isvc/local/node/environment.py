@@ -57,7 +57,7 @@ def container_env(pod: Object, container: Object, sources: Sources) -> dict[str,
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """`$(NAME)` becomes its value, an unknown name stays as it is, `$$` is a dollar sign."""
+    """Replaces `$(NAME)` by its value; an unknown name stays as it is, and `$$` is a dollar sign."""
 
     def replace(found: re.Match[str]) -> str:
         if found[1] == "$":

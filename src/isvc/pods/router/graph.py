@@ -24,7 +24,7 @@ class Step(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_hard(self) -> bool:
-        """Whether the answer of the node is this step's where it fails."""
+        """Returns whether the answer of the node is this step's where it fails."""
         return self.dependency == "Hard"
 
 

@@ -172,7 +172,7 @@ class IngressConfig(Section):
 
     @property
     def has_path_urls(self) -> bool:
-        """Whether services in Standard mode are reached at a path, which is cut off on the way to them."""
+        """Returns whether services in Standard mode are reached at a path, which is cut off on the way to them."""
         return self.path_based_url and self.enable_gateway_api and bool(self.path_template)
 
     def complete(self) -> Self:

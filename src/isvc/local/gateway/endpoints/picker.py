@@ -70,7 +70,7 @@ class Picker:
         self._known: Bounded[str, _Known] = Bounded(_MEMBERS)
 
     async def order(self, members: Sequence[Member], body: bytes) -> list[Member]:
-        """All members, the best first; the others are for when it does not accept connections."""
+        """Returns all members, the best first; the others are for when it does not accept connections."""
         known = {member: self._recall(member) for member in members}
         stale = [member for member, each in known.items() if time.monotonic() - each.read_at > _FRESH_SECONDS]
         await asyncio.gather(*(self._read(member, known[member]) for member in stale))

@@ -63,7 +63,7 @@ def picker_of(pool: Object, reader: Reader) -> PickerRef | None:
 
 
 def pool_of(reference: Object) -> Resource | None:
-    """The kind of pool that a backend of a route is; None for a Service."""
+    """Returns the kind of pool that a backend of a route is; None for a Service."""
     return POOLS_BY_GROUP.get(reference.get("group") or "") if reference.get("kind") == INFERENCE_POOLS.kind else None
 
 

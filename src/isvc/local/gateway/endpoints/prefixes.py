@@ -17,7 +17,7 @@ _REMEMBERED = 30_000  # blocks of one member
 
 
 def blocks(body: bytes) -> list[int]:
-    """Hashes of the prompt in a request to OpenAI's API; none for a request without one."""
+    """Returns hashes of the prompt in a request to OpenAI's API; none for a request without one."""
     try:
         request = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -42,7 +42,7 @@ class SeenPrefixes:
         self._blocks: Bounded[int, None] = Bounded(_REMEMBERED)
 
     def share(self, prompt: Sequence[int]) -> float:
-        """How much of the beginning of a prompt was seen: 0 for nothing, 1 for all of it."""
+        """Returns how much of the beginning of a prompt was seen: 0 for nothing, 1 for all of it."""
         seen = 0
         while seen < len(prompt) and prompt[seen] in self._blocks:
             seen += 1

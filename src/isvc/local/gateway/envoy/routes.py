@@ -152,7 +152,7 @@ def _path(path: Path) -> Json:
 
 
 def _header(condition: Object) -> Json:
-    """A header that must not have a value may also be missing."""
+    """Returns the match of a header; one that must not have a value may also be missing."""
     found: Json = {"name": condition["name"], **_comparison(condition)}
     if condition.get("not"):
         found["invert_match"] = True

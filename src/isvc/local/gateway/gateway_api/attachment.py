@@ -51,12 +51,12 @@ class Gateways:
         return cls(port, found, {each["metadata"]["name"]: each for each in namespaces}, tuple(grants))
 
     def attachments(self, route: Object) -> list[Attachment]:
-        """One for each reference of the route to a Gateway of ours."""
+        """Returns one for each reference of the route to a Gateway of ours."""
         parents = dig(route, "spec", "parentRefs") or ()
         return [self._attach(route, parent, gateway) for parent in parents if (gateway := self._gateway(route, parent))]
 
     def hosts(self, route: Object) -> list[str]:
-        """The hosts that the route is served for, "" for any; none where no Gateway takes it."""
+        """Returns the hosts that the route is served for, "" for any; none where no Gateway takes it."""
         return list(dict.fromkeys(host for each in self.attachments(route) for host in each.hosts))
 
     def refuse(self, route: Object, reference: Object) -> Reason | None:
@@ -113,7 +113,7 @@ def parent_key(route: Object, parent: Object) -> Key:
 
 
 def shared_hosts(listener_host: str | None, route: Object) -> list[str]:
-    """The hosts for which both are: of a wildcard and a host below it, the narrower one. "" stands for any."""
+    """Returns the hosts that both are for; of a wildcard and a host below it, the narrower one. "" stands for any."""
     wanted = dig(route, "spec", "hostnames") or [""]
     if not listener_host:
         return list(wanted)

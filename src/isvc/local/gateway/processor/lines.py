@@ -27,5 +27,5 @@ class Line(Protocol):
 
     @property
     def is_limited(self) -> bool:
-        """Whether it matters which endpoint takes a request."""
+        """Returns whether it matters which endpoint takes a request."""
         ...

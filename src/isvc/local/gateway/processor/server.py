@@ -185,7 +185,7 @@ class Processor:
         return self._has_moved(question)
 
     def _has_moved(self, question: Question) -> bool:
-        """Whether the routes for a request lead elsewhere since Envoy took one of them."""
+        """Returns whether the routes for a request lead elsewhere since Envoy took one of them."""
         rules = self._table.rules_for(question.host, question.path)
         destinations = {self._backends.destination(backend).cluster for rule in rules for backend in rule.backends}
         return bool(destinations) and question.about not in destinations

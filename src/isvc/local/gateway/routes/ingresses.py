@@ -25,7 +25,7 @@ def ingress_rules(ingress: Object) -> Iterable[tuple[str, Rule]]:
 
 
 def _path(kind: str | None, path: str) -> Object:
-    """An ImplementationSpecific path is a prefix, unless it reads like the regular expressions KServe writes."""
+    """Returns a path's match; an ImplementationSpecific one is a prefix, unless it reads like KServe's expressions."""
     if kind == "ImplementationSpecific" and re.search(r"[*+?()\[\]^$\\|]", path):
         return {"type": "RegularExpression", "value": f"(?:{path}).*"}
     return {"type": "Exact" if kind == "Exact" else "PathPrefix", "value": path}

@@ -76,7 +76,7 @@ class Path:
 
     @property
     def beginning(self) -> str:
-        """What every path begins with that can match, a slash added to it; nothing where that is not known."""
+        """Returns what every path begins with that can match, a slash added to it; nothing where that is not known."""
         match self.kind:
             case "RegularExpression":
                 return ""
@@ -86,7 +86,7 @@ class Path:
                 return f"{self.stem}/"
 
     def takes(self, path: str) -> bool:
-        """Whether a request for this path can match."""
+        """Returns whether a request for this path can match."""
         match self.kind:
             case "Exact":
                 return path == self.value

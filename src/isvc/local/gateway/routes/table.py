@@ -117,15 +117,15 @@ class RouteTable:
 
     @property
     def hosts(self) -> set[str]:
-        """Those that rules are for: names, domains as `*.example.com`, ANY."""
+        """Returns those that rules are for: names, domains as `*.example.com`, ANY."""
         return {host.partition("/")[0] for host in self._hosts}
 
     def has(self, host: str) -> bool:
-        """Whether there are rules for a host, or for this part of it alone."""
+        """Returns whether there are rules for a host, or for this part of it alone."""
         return host in self._hosts
 
     def names(self, host: str) -> bool:
-        """Whether a route is for this host or its domain, not just for any."""
+        """Returns whether a route is for this host or its domain, not just for any."""
         host = full_name(host)
         return host in self.hosts or any(_is_below(host, domain) for domain in self._domains)
 

@@ -37,7 +37,7 @@ def virtual_service_rules(obj: Object) -> Iterable[tuple[str, Rule]]:
 
 
 def _can_be(host: str, test: Object) -> bool:
-    """Whether a request for a host can pass a test of its authority, by what every text begins with that does.
+    """Returns whether a request for a host can pass a test of its authority, by what every text begins with that does.
 
     Each rule of KServe is for one of the hosts of its VirtualService, and one of these is the name that all share.
     """
@@ -101,7 +101,7 @@ def _path(test: Object) -> Object:
 
 
 def _condition(name: str, test: Object) -> Object:
-    """An empty test is for presence."""
+    """Returns a condition of an HTTPRoute; an empty test is for presence."""
     key = next((each for each in _TYPES if each in test), "")
     return {"name": name, "type": _TYPES.get(key, "Present"), "value": test.get(key, "")}
 

@@ -147,10 +147,10 @@ class PodWorker:
     def container(self, name: str) -> Container | None:
         return next((container for container in self.containers if container.name == name), None)
 
-    # -- the life -----------------------------------------------------------------------------------------------------
+    # -- from start to end --------------------------------------------------------------------------------------------
 
     async def _keep_alive(self) -> None:
-        """Lives, and begins anew where the node failed at it: nothing else would ever start the pod again."""
+        """Runs the pod, again where the node failed at it: nothing else would ever start it again."""
         pause = _RETRY
         while True:
             try:

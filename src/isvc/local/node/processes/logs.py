@@ -133,7 +133,7 @@ class Log:
         self._grown = asyncio.Event()
 
     def next_growth(self) -> asyncio.Event:
-        """Is set by the next write. Take it before reading: what is written in between ends the wait at once."""
+        """Returns an event that the next write sets; who takes it before reading misses nothing."""
         return self._grown
 
 

@@ -151,7 +151,7 @@ def _most_specific(programs: Mapping[str, Program], image: str) -> Program | Non
 
 
 def image_name(image: str) -> str:
-    """`registry/repo/name` without tag and digest."""
+    """Returns `registry/repo/name` without tag and digest."""
     name = image.partition("@")[0]
     head, slash, tail = name.rpartition("/")
     return head + slash + tail.partition(":")[0]
