@@ -1,4 +1,4 @@
-"""Pods: whether they have ended or fail, and the ports of their containers, which probes and Services may name."""
+"""Pods: how many there are to be, whether they have ended or fail, and the ports that probes and Services may name."""
 
 from __future__ import annotations
 
@@ -12,15 +12,26 @@ _FAILURES: Final = frozenset(  # for which a container waits to be started again
 )
 
 
+def replicas_of(workload: Object) -> int:
+    """Returns how many replicas a workload wants: one, if it does not say."""
+    replicas = dig(workload, "spec", "replicas")
+    return 1 if replicas is None else int(replicas)
+
+
 def is_terminal(pod: Object) -> bool:
     """Returns whether all of its containers have ended for good."""
     return dig(pod, "status", "phase") in ("Succeeded", "Failed")
 
 
+def container_statuses(pod: Object) -> list[Object]:
+    """Returns what a pod says of its containers, of init containers first."""
+    fields = ("initContainerStatuses", "containerStatuses")
+    return [each for field in fields for each in dig(pod, "status", field) or ()]
+
+
 def is_failing(pod: Object) -> bool:
     """Returns whether one of its containers crashes again and again, or cannot be started at all."""
-    statuses = (dig(pod, "status", field) or () for field in ("initContainerStatuses", "containerStatuses"))
-    return any(dig(each, "state", "waiting", "reason") in _FAILURES for found in statuses for each in found)
+    return any(dig(each, "state", "waiting", "reason") in _FAILURES for each in container_statuses(pod))
 
 
 def port_number(container: Object, port: int | str) -> int | None:

@@ -76,17 +76,13 @@ def replicas(cache: Cache, service: Object, now: float) -> Replicas:
     pods = pods_of_service(cache, service)
     deployments = cache.by_index(DEPLOYMENTS, OWNER, uid_of(service))
     wanted = sum(dig(each, "spec", "replicas") or 0 for each in deployments) if deployments else len(pods)
-    return Replicas(now, wanted, sum(map(is_pod_ready, pods)), canary_share(service))
+    return Replicas(now, wanted, sum(is_condition_true(pod, "Ready") for pod in pods), canary_share(service))
 
 
 def pods_of_service(cache: Cache, service: Object) -> list[Object]:
     """Returns the service's pods, the newest first."""
     named = cache.by_index(PODS, SERVICE_OF_POD, name_of(service))
     return pods_of(service, (pod for pod in named if namespace_of(pod) == namespace_of(service)))
-
-
-def is_pod_ready(pod: Object) -> bool:
-    return is_condition_true(pod, "Ready")
 
 
 def services_of_pod(pod: Object) -> list[Place]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
-from isvc.dashboard.cluster.replicas import is_pod_ready, pods_of_service
+from isvc.dashboard.cluster.replicas import pods_of_service
 from isvc.dashboard.cluster.view import ClusterView
 from isvc.dashboard.cluster.views_in_use import Views
 from isvc.dashboard.pages.addressed import SERVICE, addressed_service
@@ -20,6 +20,7 @@ from isvc.dashboard.pages.rendering import render, respond
 from isvc.dashboard.pages.service import page_of
 from isvc.dashboard.views.figures import Chart, Sample, charts, sample
 from isvc.dashboard.views.rows import Place
+from isvc.kube.conditions import is_condition_true
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, annotations_of, dig, name_of, namespace_of, uid_of
 from isvc.kube.resource import PODS, Resource
@@ -80,7 +81,7 @@ class MetricsPages:
 
 
 async def _take_sample(view: ClusterView, service: Object) -> Sample:
-    ready = [pod for pod in pods_of_service(view.cache, service) if is_pod_ready(pod)]
+    ready = [pod for pod in pods_of_service(view.cache, service) if is_condition_true(pod, "Ready")]
     texts = await asyncio.gather(*(_scrape(view.client, pod) for pod in ready[:MOST_PODS]))
     return sample(view.clock.monotonic(), filter(None, texts))
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from isvc.kube.conditions import FALSE, condition_of, conditions_of, is_condition_true
 from isvc.kube.objects import Object, dig
-from isvc.kube.pods import is_failing
+from isvc.kube.pods import container_statuses, is_failing, replicas_of
 from isvc.serving import http_routes
 
 
@@ -46,19 +46,15 @@ def _of_pod(pod: Object) -> Health:
     phase = dig(pod, "status", "phase")
     if phase == "Succeeded" or is_condition_true(pod, "Ready"):
         return Health.READY
-    statuses = [
-        each for field in ("initContainerStatuses", "containerStatuses") for each in dig(pod, "status", field) or ()
-    ]
-    ended = any(dig(each, "state", "terminated", "exitCode") for each in statuses)
+    ended = any(dig(each, "state", "terminated", "exitCode") for each in container_statuses(pod))
     unschedulable = condition_of(pod, "PodScheduled").get("status") == FALSE
     return Health.BROKEN if phase == "Failed" or is_failing(pod) or ended or unschedulable else Health.WAITING
 
 
 def _of_workload(workload: Object) -> Health:
     status = workload.get("status") or {}
-    wanted = dig(workload, "spec", "replicas")
     there = status.get("availableReplicas", status.get("readyReplicas", 0))
-    if there >= (1 if wanted is None else wanted):
+    if there >= replicas_of(workload):
         return Health.READY
     failed = is_condition_true(workload, "ReplicaFailure")
     return Health.BROKEN if failed or condition_of(workload, "Progressing").get("status") == FALSE else Health.WAITING

@@ -10,6 +10,7 @@ from isvc.insight.diagnosis.evidence import Evidence
 from isvc.insight.diagnosis.finding import Finding, Level, Place
 from isvc.kube.conditions import TRUE, condition_of, is_condition_true
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.pods import container_statuses
 
 STORAGE_INITIALIZER = "storage-initializer"
 _NO_IMAGE = frozenset(
@@ -244,6 +245,5 @@ def _source(initializer: Container) -> str:
 
 
 def _last_runs(pod: Object) -> Iterator[Object]:
-    for field in ("initContainerStatuses", "containerStatuses"):
-        for status in dig(pod, "status", field) or ():
-            yield dig(status, "state", "running") or dig(status, "lastState", "terminated") or {}
+    for status in container_statuses(pod):
+        yield dig(status, "state", "running") or dig(status, "lastState", "terminated") or {}

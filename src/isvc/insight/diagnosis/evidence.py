@@ -11,6 +11,7 @@ from isvc.insight.diagnosis.finding import Finding
 from isvc.kube.conditions import TRUE, conditions_of
 from isvc.kube.objects import Key, Object, creation_time_of, dig, name_of, uid_of
 from isvc.kube.owners import controller_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.readiness import is_ready
 from isvc.kube.resource import Resource
 
@@ -113,8 +114,7 @@ def state_of(obj: Object) -> str:
     status = obj.get("status") or {}
     match obj.get("kind"):
         case "Deployment":
-            wanted = dig(obj, "spec", "replicas")
-            counted = f"{status.get('availableReplicas', 0)} of {1 if wanted is None else wanted} replicas available"
+            counted = f"{status.get('availableReplicas', 0)} of {replicas_of(obj)} replicas available"
             worst = next((c for c in conditions_of(obj) if _is_bad(c)), None)
             return counted + (f" ({worst.get('reason')})" if worst else "")
         case "ReplicaSet":

@@ -11,6 +11,7 @@ from isvc.insight.diagnosis.service_causes import refusal
 from isvc.kube.conditions import TRUE, condition_of, conditions_of
 from isvc.kube.objects import Object, annotations_of, dig, name_of, uid_of
 from isvc.kube.owners import is_controlled_by
+from isvc.kube.pods import replicas_of
 from isvc.serving.workload.scalers import said_of_scaling
 
 _REVISION = "deployment.kubernetes.io/revision"
@@ -90,8 +91,7 @@ def at_limit(evidence: Evidence) -> Iterator[Finding]:
 def too_few(evidence: Evidence) -> Iterator[Finding]:
     """Fewer replicas are available than wanted, although the service is ready."""
     for deployment in evidence.of_kind("Deployment"):
-        wanted = dig(deployment, "spec", "replicas")
-        wanted, there = 1 if wanted is None else wanted, dig(deployment, "status", "availableReplicas") or 0
+        wanted, there = replicas_of(deployment), dig(deployment, "status", "availableReplicas") or 0
         if there < wanted and evidence.is_ready:
             message = f"Deployment {name_of(deployment)} has {there} of {wanted} replicas available"
             remedy = "see why its other pods are not ready"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from isvc.insight.diagnosis.pods import pods_of
 from isvc.kube.masking import plain_text
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.pods import container_statuses
 from isvc.kube.resource import PODS
 from isvc.toolkit.client import Client
 
@@ -32,8 +33,7 @@ def started_streams(service: Object, pods: Iterable[Object]) -> list[Stream]:
     return [
         Stream(name_of(pod), str(status["name"]), int(status.get("restartCount") or 0), component_of(pod))
         for pod in reversed(pods_of(service, pods))
-        for field in ("initContainerStatuses", "containerStatuses")
-        for status in dig(pod, "status", field) or ()
+        for status in container_statuses(pod)
         if any(dig(status, when, how) for when in ("state", "lastState") for how in ("running", "terminated"))
     ]
 

@@ -23,6 +23,7 @@ from isvc.insight.simulation.server import Place
 from isvc.insight.simulation.simulation import Change
 from isvc.kube.errors import ApiError
 from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import PODS, Resource
 from isvc.programs.options import Options
 from isvc.toolkit.client import Client
@@ -170,5 +171,4 @@ def content(obj: Object | None) -> Object | None:
 
 def _replicas(workload: Object) -> int:
     running = dig(workload, "status", "replicas")
-    wanted = dig(workload, "spec", "replicas")
-    return int(running if running is not None else 1 if wanted is None else wanted)
+    return int(running) if running is not None else replicas_of(workload)

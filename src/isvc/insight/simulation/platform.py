@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from isvc.kube.objects import Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS, Resource
 from isvc.serving import knative
 from isvc.serving.thirdparty import (
@@ -66,11 +67,9 @@ class Platform:
 
 
 def _deployment(deployment: Object) -> Object:
-    replicas = dig(deployment, "spec", "replicas")
-    count = 1 if replicas is None else replicas
     return {
         "observedGeneration": _generation(deployment),
-        **dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count),
+        **dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas_of(deployment)),
         "conditions": [
             _condition("Available", "MinimumReplicasAvailable"),
             _condition("Progressing", "NewReplicaSetAvailable"),
@@ -79,10 +78,8 @@ def _deployment(deployment: Object) -> Object:
 
 
 def _leader_worker_set(workers: Object) -> Object:
-    replicas = dig(workers, "spec", "replicas")
-    count = 1 if replicas is None else replicas
     return {
-        **dict.fromkeys(("replicas", "readyReplicas", "updatedReplicas"), count),
+        **dict.fromkeys(("replicas", "readyReplicas", "updatedReplicas"), replicas_of(workers)),
         "conditions": [_condition("Available", "AllGroupsReady")],
     }
 

@@ -15,13 +15,13 @@ from typing import Final, NamedTuple
 from isvc.kube.conditions import FALSE, TRUE, conditions_of, find, stamp
 from isvc.kube.errors import ApiError, NotFound
 from isvc.kube.objects import Key, Object, dig, generation_of, namespace_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from isvc.kube.timestamps import parse_timestamp
 from isvc.local.autoscaling.behavior import Bounds, History, Verdict, decide
 from isvc.local.autoscaling.metrics import Asked, ExternalMetrics, MetricReader, PodMetrics, Scaled, settle_status
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.pods import is_ready
-from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import LABELS, select_pods
 from isvc.toolkit.context import Context
 from isvc.toolkit.controller import Controller, Result, Watch, changed, spec_changed

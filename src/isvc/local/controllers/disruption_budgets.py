@@ -26,11 +26,12 @@ from isvc.kube.objects import (
     uid_of,
 )
 from isvc.kube.owners import controller_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, STATEFUL_SETS
 from isvc.kube.selectors import LabelSelector
 from isvc.kube.timestamps import parse_timestamp, timestamp
 from isvc.local.controllers.pods import is_ready
-from isvc.local.controllers.rollout import replicas_of, share
+from isvc.local.controllers.rollout import share
 from isvc.local.controllers.selection import LABELS, select_pods
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.context import Context

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import orjson
 
 from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, creation_time_of, deep_copy, dig, name_of
+from isvc.kube.pods import replicas_of
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -60,11 +61,6 @@ def share(value: int | str, total: int, *, up: bool) -> int:
         exact = int(value[:-1]) * total / 100
         return math.ceil(exact) if up else math.floor(exact)
     return int(value)
-
-
-def replicas_of(obj: Object) -> int:
-    replicas = dig(obj, "spec", "replicas")
-    return 1 if replicas is None else int(replicas)
 
 
 def available_of(replica_set: Object) -> int:

@@ -10,12 +10,12 @@ from typing import Final
 
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, deep_copy, dig, generation_of, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import has_ended, is_active, is_available, is_ready, look_at_next_available
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions, template_of
-from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import ORPHANS
 from isvc.toolkit.cache import OWNER
 from isvc.toolkit.context import Context

@@ -17,12 +17,12 @@ from typing import Final
 from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, annotations_of, creation_time_of, dig, labels_of, name_of, namespace_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
 from isvc.kube.timestamps import parse_timestamp, timestamp
 from isvc.local.autoscaling.horizontal import TARGETS
 from isvc.local.autoscaling.replicas import CannotCompute
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.controllers.rollout import replicas_of
 from isvc.local.keda.flow_control import FlowControl
 from isvc.local.keda.interceptor import Interceptor
 from isvc.local.keda.prometheus import PrometheusClient

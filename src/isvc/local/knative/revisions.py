@@ -5,9 +5,9 @@ from __future__ import annotations
 from isvc.kube.conditions import Conditions, ConditionSet, conditions_of, find
 from isvc.kube.objects import Key, Object, annotations_of, dig, generation_of, labels_of, name_of, namespace_of, uid_of
 from isvc.kube.owners import is_controlled_by
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, PODS, SERVICES
 from isvc.local.controllers.children import NotOwned, ensure
-from isvc.local.controllers.rollout import replicas_of
 from isvc.local.controllers.selection import LABELS, pods_with_labels
 from isvc.local.knative.kinds import REVISION, REVISION_UID, REVISIONS, deployment_name
 from isvc.local.knative.resource_scaling import hpa_of, is_scaled_by_resources

@@ -7,8 +7,8 @@ from typing import Final
 
 from isvc.kube.conditions import is_condition_true
 from isvc.kube.objects import Key, Object, dig, labels_of, name_of, namespace_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import CONFIG_MAPS, DEPLOYMENTS
-from isvc.local.controllers.rollout import replicas_of
 from isvc.local.gateway.routes.rules import Target
 from isvc.local.knative.activator import Activator
 from isvc.local.knative.decider import Decider, Pods

@@ -8,6 +8,7 @@ from isvc.kube.conditions import conditions_of, find
 from isvc.kube.errors import AlreadyExists
 from isvc.kube.objects import Key, Object, annotations_of, dig, is_being_deleted, name_of, namespace_of, uid_of
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS, PODS, REPLICA_SETS
 from isvc.local.controllers.adoption import claim, watch_adopted
 from isvc.local.controllers.deployments.proportion import is_resized, resize
@@ -22,7 +23,6 @@ from isvc.local.controllers.rollout import (
     new_replica_set,
     new_size,
     old_sizes,
-    replicas_of,
     revision_of,
     scale_annotations,
 )

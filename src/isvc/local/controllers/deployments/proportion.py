@@ -10,7 +10,8 @@ import math
 from collections.abc import Sequence
 
 from isvc.kube.objects import Object, annotations_of, creation_time_of, name_of
-from isvc.local.controllers.rollout import DESIRED, MAXIMUM, Limits, available_of, replicas_of, revision_of
+from isvc.kube.pods import replicas_of
+from isvc.local.controllers.rollout import DESIRED, MAXIMUM, Limits, available_of, revision_of
 
 
 def is_resized(limits: Limits, replica_sets: Sequence[Object]) -> bool:

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from isvc.kube.conditions import condition_of, conditions_of, find
 from isvc.kube.objects import Object, dig, generation_of, name_of
+from isvc.kube.pods import replicas_of
 from isvc.kube.timestamps import parse_timestamp, timestamp
-from isvc.local.controllers.rollout import Limits, replicas_of, sum_status
+from isvc.local.controllers.rollout import Limits, sum_status
 
 
 def deployment_status(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from isvc.kube.conditions import condition_of
 from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.pods import container_statuses
 
 _DEFAULT_STATUS = "True"
 
@@ -40,10 +41,9 @@ def _by_exit_code(wanted: Object | None, pod: Object) -> str:
 
 
 def _exit_codes(pod: Object) -> Iterator[tuple[str, int]]:
-    for kind in ("initContainerStatuses", "containerStatuses"):
-        for status in dig(pod, "status", kind) or ():
-            if (code := dig(status, "state", "terminated", "exitCode")) is not None:
-                yield status["name"], code
+    for status in container_statuses(pod):
+        if (code := dig(status, "state", "terminated", "exitCode")) is not None:
+            yield status["name"], code
 
 
 def _by_condition(patterns: Sequence[Object], pod: Object) -> str:

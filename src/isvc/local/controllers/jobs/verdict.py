@@ -9,6 +9,7 @@ from typing import Final
 
 from isvc.kube.conditions import TRUE, condition_of, is_condition_true
 from isvc.kube.objects import Object, dig
+from isvc.kube.pods import container_statuses
 from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.jobs import failure_policy
 from isvc.local.controllers.jobs.tally import Tally, has_failed
@@ -77,11 +78,7 @@ def _restarted_too_often(job: Object, pods: Sequence[Object], limit: int) -> boo
     if dig(job, "spec", "template", "spec", "restartPolicy") != "OnFailure":
         return False
     restarts: int = sum(
-        status.get("restartCount", 0)
-        for pod in pods
-        if is_active(pod)
-        for kind in ("initContainerStatuses", "containerStatuses")
-        for status in dig(pod, "status", kind) or ()
+        status.get("restartCount", 0) for pod in pods if is_active(pod) for status in container_statuses(pod)
     )
     return restarts > 0 if limit == 0 else restarts >= limit
 

@@ -13,6 +13,7 @@ from isvc.kube.conditions import FALSE, TRUE, conditions_of, stamp
 from isvc.kube.errors import AlreadyExists, NotFound
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of, uid_of
 from isvc.kube.owners import is_controlled_by
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS, PODS
 from isvc.local.controllers.leader_worker_sets.pods import (
     COMPLETE,
@@ -33,7 +34,6 @@ from isvc.local.controllers.leader_worker_sets.steps import (
 )
 from isvc.local.controllers.pod_writes import create_pod, delete_pod
 from isvc.local.controllers.pods import is_active
-from isvc.local.controllers.rollout import replicas_of
 from isvc.local.node.programs.images import is_llm_server
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 from isvc.toolkit.cache import OWNER

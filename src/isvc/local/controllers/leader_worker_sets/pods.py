@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from isvc.kube.objects import Object, annotations_of, dig, generation_of, labels_of, name_of, namespace_of
 from isvc.kube.owners import controller_ref
+from isvc.kube.pods import replicas_of
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.local.controllers.pod_writes import pod_of
-from isvc.local.controllers.rollout import replicas_of, template_hash
+from isvc.local.controllers.rollout import template_hash
 from isvc.serving.thirdparty import LEADER_WORKER_SETS
 
 LABEL: Final = "leaderworkerset.sigs.k8s.io"

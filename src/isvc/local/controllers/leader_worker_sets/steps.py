@@ -9,10 +9,11 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from isvc.kube.objects import Object, annotations_of, dig, is_being_deleted, labels_of
+from isvc.kube.pods import container_statuses, replicas_of
 from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.leader_worker_sets.pods import COMPLETE, REVISION, Place, leader_size, revision_of
 from isvc.local.controllers.pods import has_ended, is_active, is_ready
-from isvc.local.controllers.rollout import replicas_of, share
+from isvc.local.controllers.rollout import share
 
 Pods: TypeAlias = Mapping[Place, Object]
 
@@ -166,5 +167,4 @@ def _is_updated(worker_set: Object, members: Mapping[int, Object]) -> bool:
 
 
 def _has_restarted(pod: Object) -> bool:
-    lists = (dig(pod, "status", key) or () for key in ("initContainerStatuses", "containerStatuses"))
-    return any(status.get("restartCount") for status in chain.from_iterable(lists))
+    return any(status.get("restartCount") for status in container_statuses(pod))
