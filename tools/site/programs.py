@@ -18,10 +18,10 @@ from isvc.pods.router.program import parser as router_parser
 from isvc.programs import isvc_manager, llmisvc_manager, localmodel_manager, localmodel_node
 
 MANAGERS: Final = {
-    "isvc-manager": isvc_manager.command,
-    "llmisvc-manager": llmisvc_manager.command,
-    "localmodel-manager": localmodel_manager.command,
-    "isvc-localmodel-node": localmodel_node.command,
+    "isvc-manager": isvc_manager.main,
+    "llmisvc-manager": llmisvc_manager.main,
+    "localmodel-manager": localmodel_manager.main,
+    "isvc-localmodel-node": localmodel_node.main,
 }
 PARSERS: Final[tuple[Callable[[], argparse.ArgumentParser], ...]] = (
     router_parser,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SWITCH: Final[dict[str, Any]] = {"is_flag": False, "flag_value": "true", "type": bool}
 """A flag that may stand alone or be given a value: `--leader-elect`, `--leader-elect=false`."""
+
+
+class GoCommand(click.Command):
+    """A command that takes one dash for two, as Go programs do."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(
+            ctx, [f"-{each}" if len(each) > 2 and each[0] == "-" and each[1].isalpha() else each for each in args]
+        )
+
+
+def add_options(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
+    """Returns what gives a command these options, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def address(text: str) -> Address | None:
@@ -79,13 +94,7 @@ def shared_flags(defaults: Options) -> Callable[[F], F]:
         click.option("--zap-stacktrace-level", default="", hidden=True),
         click.option("--zap-time-encoding", default="", hidden=True),
     )  # fmt: skip
-
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    return add_options(options)
 
 
 def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
@@ -114,11 +123,6 @@ def options_from(defaults: Options, flags: dict[str, Any]) -> Options:
 def log_level(flags: dict[str, Any]) -> str:
     level: str = "debug" if flags["zap_devel"] else flags["zap_log_level"]
     return {"warn": "warning"}.get(level, level if level in ("debug", "error") else "info")
-
-
-def go_style(arguments: list[str]) -> list[str]:
-    """Go takes one dash for two."""
-    return [f"-{a}" if len(a) > 2 and a[0] == "-" and a[1].isalpha() else a for a in arguments]
 
 
 def go_bool(text: str) -> bool:

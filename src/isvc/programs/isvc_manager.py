@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -69,21 +68,15 @@ def _companion_flags(name: str, port: int, metrics: str) -> Callable[[F], F]:
             help="Where its metrics are served, over TLS and to whom may read them; 0 for nowhere.",
         ),
     )
-
-    def add(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+    return flags.add_options(options)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=flags.GoCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
 @click.option("--metrics-secure", default=False, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
 @_companion_flags("llmisvc", 9444, ":8443")
 @_companion_flags("localmodel", 9445, "0")
-def command(with_llmisvc: bool, with_localmodel: bool, **given: Any) -> None:
+def main(with_llmisvc: bool, with_localmodel: bool, **given: Any) -> None:
     """Run the InferenceService, InferenceGraph and TrainedModel controllers, and their webhooks.
 
     The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
@@ -120,7 +113,3 @@ def _companion(options: Options, given: Mapping[str, Any], name: str) -> Options
         webhooks=options.webhooks._replace(port=given[f"{name}_webhook_port"]),
         webhook_cert_dir=Path(folder) if folder else None,
     )
-
-
-def main() -> None:
-    command(flags.go_style(sys.argv[1:]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -77,7 +76,7 @@ def warn_of_limits(options: Options) -> None:
             log.warning("%s", limit)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=flags.GoCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
 @click.option("--metrics-secure", default=True, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
 @click.option(
@@ -94,7 +93,7 @@ def warn_of_limits(options: Options) -> None:
     show_default=True,
     help="How long to wait between attempts to migrate.",
 )
-def command(
+def main(
     metrics_secure: bool, storage_migration_timeout: float, storage_migration_poll_interval: float, **given: Any
 ) -> None:
     """Run the LLMInferenceService controllers and their webhooks.
@@ -122,7 +121,3 @@ def llm_options(environment: Mapping[str, str]) -> LLMOptions:
         trusted_images=flags.names(environment.get("TRUSTED_SCHEDULER_IMAGES", "")),
         keep_presets=flags.go_bool(environment.get("PREVENT_WELL_KNOWN_CONFIG_DELETION", "true")),
     )
-
-
-def main() -> None:
-    command(flags.go_style(sys.argv[1:]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any, Final
 
@@ -28,10 +27,10 @@ PROGRAM: Final = Program(
 )
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=flags.GoCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @flags.shared_flags(PROGRAM.defaults)
 @click.option("--metrics-secure", default=False, help="Serve metrics over TLS, to whom may read them.", **flags.SWITCH)
-def command(metrics_secure: bool, **given: Any) -> None:
+def main(metrics_secure: bool, **given: Any) -> None:
     """Run the controllers of LocalModelCaches and LocalModelNamespaceCaches, and their webhooks.
 
     The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
@@ -42,7 +41,3 @@ def command(metrics_secure: bool, **given: Any) -> None:
     if options.namespaces:
         raise click.UsageError("nodes and volumes belong to no namespace: --namespaces cannot be used here")
     flags.run_or_exit(PROGRAM.name, program.build_and_run({PROGRAM: options}))
-
-
-def main() -> None:
-    command(flags.go_style(sys.argv[1:]))

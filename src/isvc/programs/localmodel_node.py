@@ -6,7 +6,6 @@ It has neither webhooks nor a lease: every node has one, and its LocalModelNode 
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from typing import Any, Final
 
@@ -50,7 +49,7 @@ def build(config: ClusterConfig, options: Options, shared_cache: Cache | None = 
     )
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=flags.GoCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--node-name", envvar="NODE_NAME", required=True, help="The node. $NODE_NAME")
 @click.option(
     "--models-folder",
@@ -71,7 +70,7 @@ def build(config: ClusterConfig, options: Options, shared_cache: Cache | None = 
 @click.option("--kubeconfig", "kubeconfig_path", default="", help="The cluster, in the place of KUBECONFIG.")
 @click.option("--zap-log-level", default="info", help="debug, info, warn or error.")
 @click.option("--zap-devel", default=False, hidden=True, **flags.SWITCH)
-def command(**given: Any) -> None:
+def main(**given: Any) -> None:
     """Keep the models of a node: download those that its LocalModelNode lists, remove others, report.
 
     The cluster is found through KUBECONFIG, ~/.kube/config, or the service account of the pod. POD_NAMESPACE names
@@ -109,7 +108,3 @@ async def job_namespace(config: ClusterConfig, namespace: str) -> str:
     if not written:
         raise ConfigError(f"{CONFIG_MAP}: localModel.jobNamespace does not say where downloads run")
     return written
-
-
-def main() -> None:
-    command(flags.go_style(sys.argv[1:]))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from isvc.programs import flags, isvc_manager, llmisvc_manager, localmodel_manager, program
+from isvc.programs import isvc_manager, llmisvc_manager, localmodel_manager, program
 from isvc.programs.options import TLS, LLMOptions, Options
 from isvc.toolkit.address import Address
 
@@ -33,7 +33,7 @@ def started(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
     def start(*arguments, manager=isvc_manager):
-        result = CliRunner().invoke(manager.command, flags.go_style(list(arguments)))
+        result = CliRunner().invoke(manager.main, list(arguments))
         assert result.exit_code == 0, result.output
         return seen[-1], seen[-2]
 
@@ -134,7 +134,7 @@ def test_knatives_settings_may_be_in_another_namespace(started, monkeypatch):
 
 @pytest.mark.parametrize("flag", ["--metrics-addr=localhost", "--webhook-port=x"])
 def test_what_is_no_address_is_refused(flag):
-    result = CliRunner().invoke(isvc_manager.command, [flag])
+    result = CliRunner().invoke(isvc_manager.main, [flag])
     assert result.exit_code == 2
     assert flag.partition("=")[0] in result.output
 
@@ -143,13 +143,13 @@ def test_what_is_no_address_is_refused(flag):
 def test_the_cluster_is_that_of_the_flag(manager, tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "other"))
     monkeypatch.setattr("isvc.toolkit.logs.set_up", lambda level: None)
-    result = CliRunner().invoke(manager.command, [f"--kubeconfig={tmp_path / 'asked-for'}"])
+    result = CliRunner().invoke(manager.main, [f"--kubeconfig={tmp_path / 'asked-for'}"])
     assert result.exit_code == 1
     assert "asked-for" in caplog.messages[-1]
 
 
 @pytest.mark.parametrize("text", ["", "1", "h", "1h-", "1d"])
 def test_what_is_no_duration_is_refused(text):
-    result = CliRunner().invoke(llmisvc_manager.command, [f"--storage-migration-timeout={text}"])
+    result = CliRunner().invoke(llmisvc_manager.main, [f"--storage-migration-timeout={text}"])
     assert result.exit_code == 2
     assert "no duration" in result.output
