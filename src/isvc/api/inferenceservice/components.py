@@ -200,3 +200,7 @@ class ComponentExtensionSpec(Spec):
     """Annotations for the component's pods."""
     deployment_strategy: Annotated[Object, Definition("io.k8s.api.apps.v1.DeploymentStrategy")] | None = None
     """How new pods replace old ones, in Standard mode."""
+
+    @property
+    def least_replicas(self) -> int:
+        return 1 if self.min_replicas is None else self.min_replicas

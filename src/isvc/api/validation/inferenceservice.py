@@ -184,7 +184,7 @@ def _one(canary: CanarySpec, stable: PredictorSpec, path: str) -> Iterator[Probl
     ):
         if value is not None:
             yield Problem(f"{path}.{field}", "must not be set: canary uses fixed replicas (minReplicas)")
-    most = 1 if stable.min_replicas is None else stable.min_replicas
+    most = stable.least_replicas
     if predictor.min_replicas is not None and predictor.min_replicas > most:
         yield Problem(
             f"{path}.minReplicas",

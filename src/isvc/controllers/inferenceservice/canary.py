@@ -79,8 +79,7 @@ def _awake(component: Component) -> Component:
 def _replicas(canary: CanarySpec, stable: PredictorSpec) -> int:
     if canary.predictor.min_replicas is not None:
         return canary.predictor.min_replicas
-    base = 1 if stable.min_replicas is None else stable.min_replicas
-    return math.ceil(base * canary.traffic_percent / 100)
+    return math.ceil(stable.least_replicas * canary.traffic_percent / 100)
 
 
 def with_fewer_replicas(spec: ComponentExtensionSpec, canaries: tuple[Canary, ...]) -> ComponentExtensionSpec:

@@ -101,7 +101,7 @@ def _resource_metric(name: str, target: Object) -> Object:
 
 
 def _scaled_object(component: Component, config: Config, metric: HttpMetric | None) -> Child:
-    least = 1 if component.spec.min_replicas is None else component.spec.min_replicas
+    least = component.spec.least_replicas
     spec: Object = {
         "scaleTargetRef": {"name": component.name},
         "triggers": _triggers(component, config, metric),

@@ -58,7 +58,7 @@ def disruption_budget(
 
 def _most_replicas(component: Component) -> int | None:
     """Returns how many replicas a component can come to; None where somebody else decides."""
-    least = 1 if component.spec.min_replicas is None else component.spec.min_replicas
+    least = component.spec.least_replicas
     match component.autoscaler:
         case "external":
             return None
