@@ -103,5 +103,5 @@ def _namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 def _running_here() -> str:
     from isvc.local.home import Home
 
-    running = Home.default().running()
+    running = Home.default().find_running()
     return running.kubeconfig if running else ""

@@ -21,7 +21,7 @@ def command() -> None:
     """Show whether `isvc up` runs here, where it listens, and its services. Exits with 3 if it does not run."""
     from isvc.local.home import Home
 
-    running = Home.default().running()
+    running = Home.default().find_running()
     if running is None:
         click.echo("isvc is not running; start it with `isvc up`")
         sys.exit(3)

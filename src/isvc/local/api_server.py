@@ -27,7 +27,7 @@ class ApiServer(Child):
         arguments = [str(self._home.api_server), str(self._home.kubeconfig), str(port), self._home.api_socket, *flags]
         self.start([sys.executable, "-P", "-m", _PROGRAM, *arguments], can_restart=not ephemeral)
 
-    async def ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         while not await asyncio.to_thread(self._home.kubeconfig.exists):
             self.check()
             await asyncio.sleep(0.005)

@@ -119,7 +119,7 @@ class Home:
         """Writes where it listens, for other commands to find."""
         write_private(self._running, orjson.dumps(asdict(running)))
 
-    def running(self) -> Running | None:
+    def find_running(self) -> Running | None:
         """Returns the `isvc up` that is ready here now, if there is one."""
         return self._report() if self.holder() is not None else None
 

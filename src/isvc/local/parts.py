@@ -98,7 +98,7 @@ async def _try(client: Client, resource: Resource, spec: Object) -> None:
     await client.create(resource, resource.manifest(named, spec=spec), dry_run=True)
 
 
-async def ready(*managers: Manager) -> None:
+async def wait_until_ready(*managers: Manager) -> None:
     while not all(manager.ready for manager in managers):  # noqa: ASYNC110 - a flag of another's, set once
         await asyncio.sleep(0.005)
 

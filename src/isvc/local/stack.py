@@ -88,7 +88,7 @@ class Stack:
         from isvc.programs.cluster_manifests import PROGRAMS
 
         self._report_progress("programs")
-        await self._api_server.ready()
+        await self._api_server.wait_until_ready()
         self._report_progress("API server")
         self.client = client = await self._stack.enter_async_context(parts.connect(self.home))
         authority = (self.home.pki / "ca.crt").read_bytes()
@@ -107,7 +107,7 @@ class Stack:
         ]
         self._managers.append(parts.model_keeper(local.cache, client.config, self.home))
         self._run_managers(local.manager)
-        await self._unless_broken(parts.ready(*self._managers, local.manager))
+        await self._unless_broken(parts.wait_until_ready(*self._managers, local.manager))
         local.returning.begin()
         self._report_progress("controllers, node")
         webhooks = install.install_webhooks(client, ports, authority)
@@ -183,7 +183,7 @@ class Stack:
         return Running(os.getpid(), client.config.server, gateway, str(self.home.kubeconfig), now, gateway_tls=tls)
 
     def _report_restart(self) -> None:
-        if (running := self.home.running()) is not None:
+        if (running := self.home.find_running()) is not None:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             times = running.gateway_restarts + 1
             with contextlib.suppress(OSError):  # a full disk, on which it serves all the same

@@ -39,14 +39,14 @@ def test_a_folder_whose_path_is_too_long_for_a_socket_has_none(tmp_path):
 def test_only_one_holds_it_and_others_know_who(home):
     with home.lock():
         assert home.holder() == os.getpid()
-        assert home.running() is None  # not ready yet
+        assert home.find_running() is None  # not ready yet
         home.report(RUNNING)
-        assert home.running() == RUNNING
+        assert home.find_running() == RUNNING
         with pytest.raises(AlreadyRunning, match="pid 7") as error, home.lock():
             pass
         assert error.value.running == RUNNING
     assert home.holder() is None
-    assert home.running() is None
+    assert home.find_running() is None
 
 
 def test_a_killed_holder_holds_nothing(home):

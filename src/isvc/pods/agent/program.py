@@ -95,7 +95,7 @@ async def _sink(options: argparse.Namespace, ledger: Ledger, stack: AsyncExitSta
         marshal,
         ledger,
     )
-    return await stack.enter_async_context(store_sink.running(sink))
+    return await stack.enter_async_context(store_sink.run_writers(sink))
 
 
 def _origin(options: argparse.Namespace) -> Origin:

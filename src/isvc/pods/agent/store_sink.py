@@ -163,7 +163,7 @@ def external_marshal(url: str, sender: Sender) -> Marshal:
 
 
 @asynccontextmanager
-async def running(sink: StoreSink) -> AsyncIterator[StoreSink]:
+async def run_writers(sink: StoreSink) -> AsyncIterator[StoreSink]:
     """Runs a sink's writers; at the end what still waits is written, for a while."""
     tasks = [asyncio.create_task(sink.deliver()) for _ in range(_WRITERS)]
     try:

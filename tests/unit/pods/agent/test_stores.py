@@ -35,7 +35,7 @@ from isvc.pods.agent.store_sink import (
     external_marshal,
     folder_of,
     format_marshal,
-    running,
+    run_writers,
 )
 from isvc.pods.stores.errors import StorageError, Unreachable
 
@@ -81,7 +81,7 @@ def _put(sink: StoreSink, ledger: Ledger, *events: Event) -> list[bool]:
 
 async def test_each_event_is_an_object_where_nothing_is_batched() -> None:
     store, ledger = _Memory(), Ledger()
-    async with running(_sink(store, Batching(), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(), ledger)) as sink:
         _put(sink, ledger, _event(1), _event(1, RESPONSE))
         await until(lambda: ledger.delivered == 2)
     assert sorted(store.objects) == [
@@ -93,12 +93,12 @@ async def test_each_event_is_an_object_where_nothing_is_batched() -> None:
 
 async def test_batches_hold_requests_or_answers_and_are_written_when_full_when_old_or_at_the_end() -> None:
     store, ledger = _Memory(), Ledger()
-    async with running(_sink(store, Batching(size=2), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(size=2), ledger)) as sink:
         _put(sink, ledger, _event(1), _event(1, RESPONSE), _event(2), _event(2, RESPONSE), _event(3))
         await until(lambda: len(store.objects) == 2)
         assert {len(json.loads(content)) for content in store.objects.values()} == {2}
     assert json.loads(store.objects["ns/iris/predictor/json-1/id-3-request.json"])["id"] == "id-3"
-    async with running(_sink(store, Batching(size=2, seconds=0.01), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(size=2, seconds=0.01), ledger)) as sink:
         _put(sink, ledger, _event(4))
         await until(lambda: "ns/iris/predictor/json-1/id-4-request.json" in store.objects)
 
@@ -106,7 +106,7 @@ async def test_batches_hold_requests_or_answers_and_are_written_when_full_when_o
 async def test_a_store_that_is_away_for_a_moment_costs_nothing() -> None:
     store, ledger = _Memory(), Ledger()
     store.failures = [Unreachable("away"), Unreachable("away")]
-    async with running(_sink(store, Batching(), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(), ledger)) as sink:
         _put(sink, ledger, _event())
         await until(lambda: ledger.delivered == 1)
 
@@ -114,7 +114,7 @@ async def test_a_store_that_is_away_for_a_moment_costs_nothing() -> None:
 async def test_what_cannot_be_kept_is_counted_and_lets_go_of_its_memory() -> None:
     store, ledger = _Memory(), Ledger()
     store.failures = [StorageError("no such bucket"), *(Unreachable("away") for _ in range(4))]
-    async with running(_sink(store, Batching(), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(), ledger)) as sink:
         _put(sink, ledger, _event(1))
         await until(lambda: ledger.failed == 1)
         _put(sink, ledger, _event(2))
@@ -125,7 +125,7 @@ async def test_what_cannot_be_kept_is_counted_and_lets_go_of_its_memory() -> Non
 async def test_a_store_that_hangs_takes_what_there_is_room_for() -> None:
     store, ledger = _Memory(), Ledger(limit=1 << 20)
     store.open.clear()
-    async with running(_sink(store, Batching(), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(), ledger)) as sink:
         taken = [_put(sink, ledger, _event(number))[0] for number in range(1500)]
         assert taken == [True] * 1000 + [False] * 500
         store.open.set()
@@ -135,7 +135,7 @@ async def test_a_store_that_hangs_takes_what_there_is_room_for() -> None:
 async def test_a_client_that_chooses_the_id_chooses_no_folder() -> None:
     store, ledger = _Memory(), Ledger()
     event = Event(REQUEST, "../../../etc/x" + "y" * 500, TIME, "", b"", {})
-    async with running(_sink(store, Batching(), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(), ledger)) as sink:
         sink.put(event)
         await until(lambda: store.objects)
     [key] = store.objects
@@ -192,7 +192,7 @@ async def test_a_marshaller_of_ones_own() -> None:
     store, ledger = _Memory(), Ledger()
     async with serving(on_any_path(marshal)) as port:
         own = external_marshal(f"http://127.0.0.1:{port}/marshal", SENDER)
-        async with running(_sink(store, Batching(size=2), ledger, own)) as sink:
+        async with run_writers(_sink(store, Batching(size=2), ledger, own)) as sink:
             _put(sink, ledger, _event(1), _event(2))
             await until(lambda: ledger.delivered == 2)
     assert store.objects == {"ns/iris/predictor/json-1/id-1-request.txt": b"id-1 id-2"}
