@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from isvc.api.resources import CLUSTER_STORAGE_CONTAINERS, GROUP
-from isvc.insight.rendering.applied import apply_document
 from isvc.insight.rendering.documents import Document
 from isvc.insight.rendering.live import LiveCluster, load_cluster
 from isvc.insight.rendering.placing import is_configuration
@@ -22,7 +21,8 @@ from isvc.insight.simulation.kinds import resource_of
 from isvc.insight.simulation.server import Place
 from isvc.insight.simulation.simulation import Change
 from isvc.kube.errors import ApiError
-from isvc.kube.objects import Object, deep_copy, dig, name_of, namespace_of
+from isvc.kube.objects import Object, content_of, deep_copy, dig, last_applied, name_of, namespace_of
+from isvc.kube.patch import merge_patch
 from isvc.kube.pods import replicas_of
 from isvc.kube.resource import PODS, Resource
 from isvc.programs.options import Options
@@ -104,7 +104,7 @@ async def compare(client: Client, documents: Iterable[Document], options: Option
             continue
         try:
             live = simulation.objects.get(resource, name_of(document.obj), namespace_of(document.obj))
-            await simulation.apply(resource, deep_copy(apply_document(live, document.obj) if live else document.obj))
+            await simulation.apply(resource, deep_copy(_apply_document(live, document.obj) if live else document.obj))
         except ApiError as error:
             problems.append(Problem(document, error.message))
     await simulation.settle_ready(lambda resource, obj: _is_new(obj))
@@ -167,6 +167,21 @@ def content(obj: Object | None) -> Object | None:
         return None
     metadata = {key: value for key, value in obj["metadata"].items() if key not in SERVER_FIELDS}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
+
+
+def _apply_document(live: Object, document: Object) -> Object:
+    """Returns what `kubectl apply` makes of a live object; without a record of the last one, its spec is replaced."""
+    before = last_applied(live)
+    if before is not None:
+        gone = merge_patch.diff({**before, "metadata": {}}, {**document, "metadata": {}})
+        merged: Object = merge_patch.apply(merge_patch.apply(live, gone), content_of(document))
+    else:
+        merged = {**live, **content_of(document)}
+    metadata = dict(live["metadata"])
+    for name in ("labels", "annotations"):
+        if given := document["metadata"].get(name):
+            metadata[name] = {**(metadata.get(name) or {}), **given}
+    return {**merged, "metadata": metadata}
 
 
 def _replicas(workload: Object) -> int:

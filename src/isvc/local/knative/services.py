@@ -14,6 +14,7 @@ from isvc.kube.objects import (
     name_of,
     namespace_of,
     uid_of,
+    without,
 )
 from isvc.local.controllers.children import NotOwned, ensure
 from isvc.local.knative.kinds import CONFIGURATIONS, ROUTES, SERVICE, SERVICE_UID
@@ -69,7 +70,7 @@ def route_of(service: Object) -> Object:
 
 
 def _metadata(service: Object) -> Object:
-    annotations = {key: value for key, value in annotations_of(service).items() if key != LAST_APPLIED}
+    annotations = without(annotations_of(service), (LAST_APPLIED,))
     labels = {**labels_of(service), SERVICE: name_of(service), SERVICE_UID: uid_of(service)}
     named = {"name": name_of(service), "namespace": namespace_of(service)}
     return {**named, "labels": labels, "annotations": annotations}
