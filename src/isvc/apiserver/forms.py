@@ -83,11 +83,5 @@ def table(call: Call, objects: list[Object], meta: Object) -> Object:
 
 
 def _row(columns: Sequence[Column], obj: Object, include: str) -> Object:
-    row: Object = {"cells": [column.cell(obj) for column in columns]}
-    if include == "Object":
-        row["object"] = obj
-    elif include == "Metadata":
-        row["object"] = metadata_only(obj)
-    else:
-        row["object"] = None
-    return row
+    shown = obj if include == "Object" else metadata_only(obj) if include == "Metadata" else None
+    return {"cells": [column.cell(obj) for column in columns], "object": shown}

@@ -8,7 +8,7 @@ from isvc.api.kinds import KINDS, KindRow
 from isvc.api.meta import Kind
 from isvc.api.schema import schema_for
 from isvc.kube.objects import Object
-from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS
+from isvc.kube.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from isvc.kube.schemas import Schema, change_inner
 
 
@@ -19,28 +19,25 @@ def crds(*, described: bool) -> Iterator[Object]:
 
 
 def crd(row: KindRow, *, described: bool) -> Object:
-    resource = row.resource
-    names: Object = {
+    stored = row.versions[-1][0]
+    versions = [
+        _version(row, version, kind, stored=version == stored, described=described) for version, kind in row.versions
+    ]
+    has_own_name = row.short_name and not row.is_short_name_ours
+    return definition(row.resource, versions, {"shortNames": [row.short_name]} if has_own_name else {})
+
+
+def definition(resource: Resource, versions: list[Object], names: Object) -> Object:
+    """Returns the CustomResourceDefinition of a kind; `names` are those that it has beside its own."""
+    own = {
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
         "plural": resource.plural,
         "singular": resource.kind.lower(),
     }
-    if row.short_name and not row.is_short_name_ours:
-        names["shortNames"] = [row.short_name]
-    stored = row.versions[-1][0]
-    return CUSTOM_RESOURCE_DEFINITIONS.manifest(
-        {"name": str(resource)},
-        spec={
-            "group": resource.group,
-            "names": names,
-            "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [
-                _version(row, version, kind, stored=version == stored, described=described)
-                for version, kind in row.versions
-            ],
-        },
-    )
+    scope = "Namespaced" if resource.namespaced else "Cluster"
+    spec = {"group": resource.group, "names": own | names, "scope": scope, "versions": versions}
+    return CUSTOM_RESOURCE_DEFINITIONS.manifest({"name": str(resource)}, spec=spec)
 
 
 def _version(row: KindRow, name: str, kind: type[Kind], *, stored: bool, described: bool) -> Object:

@@ -196,9 +196,7 @@ def _addresses(pod: Object) -> Object:
     metadata = pod["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences")
     status = pod.get("status") or {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "status": {key: status[key] for key in ("phase", "podIPs", "podIP", "initContainerStatuses") if key in status},
-    }
+    return PODS.manifest(
+        {key: metadata[key] for key in kept if key in metadata},
+        status={key: status[key] for key in ("phase", "podIPs", "podIP", "initContainerStatuses") if key in status},
+    )

@@ -56,14 +56,9 @@ async def _bind_volume(context: Context, claim: Object) -> None:
     name = dig(claim, "spec", "volumeName")
     volume = context.cache.get(PERSISTENT_VOLUMES, name) if name else None
     if volume is not None and (dig(volume, "status", "phase") != "Bound" or not _is_used(volume, claim)):
-        reference = {
-            "apiVersion": "v1",
-            "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-            "name": name_of(claim),
-            "namespace": namespace_of(claim),
-            "uid": uid_of(claim),
-        }
-        volume = await context.patch(PERSISTENT_VOLUMES, volume, {"spec": {"claimRef": reference}})
+        bound = {"name": name_of(claim), "namespace": namespace_of(claim), "uid": uid_of(claim)}
+        patch = {"spec": {"claimRef": PERSISTENT_VOLUME_CLAIMS.typed(bound)}}
+        volume = await context.patch(PERSISTENT_VOLUMES, volume, patch)
         await context.write_status(PERSISTENT_VOLUMES, volume, {"phase": "Bound"})
 
 

@@ -96,26 +96,19 @@ def slice_of(service: Object, pod: Object) -> Object | None:
     publish_all = bool(dig(service, "spec", "publishNotReadyAddresses"))
     ready = publish_all or (serving and not terminating)
     suffix = hashlib.sha256(uid_of(pod).encode()).hexdigest()[:10]
-    return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": f"{name_of(service)}-{suffix}",
-            "namespace": namespace_of(service),
-            "labels": {SERVICE_NAME_LABEL: name_of(service), MANAGED_BY: _US},
-            "ownerReferences": [controller_ref(SERVICES.typed(service))],
-        },
-        "addressType": "IPv4",
-        "endpoints": [
-            {
-                "addresses": [address],
-                "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
-                "nodeName": dig(pod, "spec", "nodeName"),
-                "targetRef": {"kind": "Pod", "name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)},
-            }
-        ],
-        "ports": ports,
+    metadata = {
+        "name": f"{name_of(service)}-{suffix}",
+        "namespace": namespace_of(service),
+        "labels": {SERVICE_NAME_LABEL: name_of(service), MANAGED_BY: _US},
+        "ownerReferences": [controller_ref(SERVICES.typed(service))],
     }
+    endpoint = {
+        "addresses": [address],
+        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+        "nodeName": dig(pod, "spec", "nodeName"),
+        "targetRef": {"kind": "Pod", "name": name_of(pod), "namespace": namespace_of(pod), "uid": uid_of(pod)},
+    }
+    return ENDPOINT_SLICES.manifest(metadata, addressType="IPv4", endpoints=[endpoint], ports=ports)
 
 
 def _port(item: Object, pod: Object, ports_here: dict[int, int]) -> Object | None:

@@ -17,19 +17,15 @@ def pod_of(owner: Object, resource: Resource, template: Object) -> Object:
     """Returns a pod of this template, controlled by its owner, whose name the API server completes."""
     template = deep_copy(template)
     metadata = template.get("metadata") or {}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": f"{name_of(owner)}-",
-            "namespace": namespace_of(owner),
-            "labels": metadata.get("labels") or {},
-            "annotations": metadata.get("annotations") or {},
-            "finalizers": metadata.get("finalizers") or [],
-            "ownerReferences": [controller_ref(resource.typed(owner))],
-        },
-        "spec": template.get("spec") or {},
+    made = {
+        "generateName": f"{name_of(owner)}-",
+        "namespace": namespace_of(owner),
+        "labels": metadata.get("labels") or {},
+        "annotations": metadata.get("annotations") or {},
+        "finalizers": metadata.get("finalizers") or [],
+        "ownerReferences": [controller_ref(resource.typed(owner))],
     }
+    return PODS.manifest(made, spec=template.get("spec") or {})
 
 
 async def create_pod(context: Context, owner: Object, pod: Object, message: str = "Created pod: {}") -> Object:

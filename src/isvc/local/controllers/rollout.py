@@ -13,8 +13,18 @@ from dataclasses import dataclass
 
 import orjson
 
-from isvc.kube.objects import LAST_APPLIED, Object, annotations_of, creation_time_of, deep_copy, dig, name_of
+from isvc.kube.objects import (
+    LAST_APPLIED,
+    Object,
+    annotations_of,
+    creation_time_of,
+    deep_copy,
+    dig,
+    name_of,
+    namespace_of,
+)
 from isvc.kube.pods import replicas_of
+from isvc.kube.resource import REPLICA_SETS
 
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -157,15 +167,11 @@ def new_replica_set(deployment: Object, limits: Limits, revision: int, owner: Ob
     spec: Object = {"replicas": 0, "selector": selector, "template": template}
     if seconds := dig(deployment, "spec", "minReadySeconds"):
         spec["minReadySeconds"] = seconds
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "name": f"{name_of(deployment)}-{value}",
-            "namespace": deployment["metadata"].get("namespace", ""),
-            "labels": metadata["labels"],
-            "annotations": {**inherited_annotations(deployment), **scale_annotations(limits), REVISION: str(revision)},
-            "ownerReferences": [owner],
-        },
-        "spec": spec,
+    named = {
+        "name": f"{name_of(deployment)}-{value}",
+        "namespace": namespace_of(deployment),
+        "labels": metadata["labels"],
+        "annotations": {**inherited_annotations(deployment), **scale_annotations(limits), REVISION: str(revision)},
+        "ownerReferences": [owner],
     }
+    return REPLICA_SETS.manifest(named, spec=spec)

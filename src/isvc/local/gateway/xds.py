@@ -124,7 +124,7 @@ class XdsServer:
             await news.wait()
 
     def is_acknowledged(self, kind: type[Any], name: str) -> bool:
-        """Whether Envoy uses a resource as it is now; certificates that it has ceased to ask for it does not use."""
+        """Returns whether Envoy uses a resource as it is now, or is a certificate that it has ceased to ask for."""
         resource, stream = (type_of(kind), name), self._stream
         if stream is None:
             return False

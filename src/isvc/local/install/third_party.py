@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from isvc.api.kinds.crds import definition
 from isvc.api.schema import structural
 from isvc.kube.objects import Object
 from isvc.kube.resource import Resource
@@ -271,32 +272,13 @@ def inference_extension_crds() -> Iterator[Object]:
 
 
 def _crd(kind: _Kind) -> Object:
-    resource = kind.resource
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": str(resource),
-            # Kubernetes asks for this annotation on every kind of a group below k8s.io.
-            "annotations": {"api-approved.kubernetes.io": "unapproved, of isvc, with the project's schema of its spec"},
-        },
-        "spec": {
-            "group": resource.group,
-            "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "names": {
-                "kind": resource.kind,
-                "listKind": f"{resource.kind}List",
-                "plural": resource.plural,
-                "singular": resource.kind.lower(),
-                "shortNames": list(kind.short_names),
-                "categories": list(kind.categories),
-            },
-            "versions": [
-                _version(kind, version, stored=version == resource.version)
-                for version in (resource.version, *kind.other_versions)
-            ],
-        },
-    }
+    known = (kind.resource.version, *kind.other_versions)
+    versions = [_version(kind, version, stored=version == kind.resource.version) for version in known]
+    names = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
+    crd = definition(kind.resource, versions, names)
+    # Kubernetes asks for this annotation on every kind of a group below k8s.io.
+    approved = {"api-approved.kubernetes.io": "unapproved, of isvc, with the project's schema of its spec"}
+    return {**crd, "metadata": {**crd["metadata"], "annotations": approved}}
 
 
 def _version(kind: _Kind, name: str, *, stored: bool) -> Object:

@@ -22,13 +22,8 @@ def is_scaled_by_resources(revision: Object) -> bool:
 
 
 def hpa_of(revision: Object, scaling: Scaling) -> Object:
-    reference = {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "name": deployment_name(name_of(revision)),
-    }
     spec: Object = {
-        "scaleTargetRef": reference,
+        "scaleTargetRef": DEPLOYMENTS.typed({"name": deployment_name(name_of(revision))}),
         "minReplicas": max(1, scaling.least),
         "maxReplicas": scaling.most or _NO_LIMIT,
     }

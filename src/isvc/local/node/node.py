@@ -208,12 +208,10 @@ class Node:
 
 def node_object(port: int, now: str) -> Object:
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "isvc runs pods as processes"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": NODE_NAME, "labels": node_labels(NODE_NAME)},
-        "spec": {},
-        "status": {
+    return NODES.manifest(
+        {"name": NODE_NAME, "labels": node_labels(NODE_NAME)},
+        spec={},
+        status={
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": NODE_NAME}],
             "capacity": capacity(),
             "allocatable": capacity(),
@@ -232,4 +230,4 @@ def node_object(port: int, now: str) -> Object:
                 "architecture": architecture(),
             },
         },
-    }
+    )

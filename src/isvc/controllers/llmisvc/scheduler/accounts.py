@@ -70,9 +70,9 @@ def permissions(observed: Observed, used: Object) -> Iterator[Child]:
     if may_authenticate(observed):
         yield _authentication(observed, subject)
     role = names.scheduler_role(name)
-    yield Child(ROLES, _rbac("Role", child_metadata(observed, role, given), rules=_RULES))
+    yield Child(ROLES, ROLES.manifest(child_metadata(observed, role, given), rules=_RULES))
     binding = child_metadata(observed, names.scheduler_role_binding(name), given)
-    yield Child(ROLE_BINDINGS, _rbac("RoleBinding", binding, subjects=[subject], roleRef=_role("Role", role)))
+    yield Child(ROLE_BINDINGS, ROLE_BINDINGS.manifest(binding, subjects=[subject], roleRef=_role("Role", role)))
 
 
 def may_authenticate(observed: Observed) -> bool:
@@ -87,12 +87,8 @@ def _authentication(observed: Observed, subject: Object) -> Child:
     """Cluster-wide, so it cannot be owned by the service."""
     metadata = {"name": observed.binding_name, "labels": labels.labels(observed.name, labels.SCHEDULER)}
     delegator = _role("ClusterRole", "system:auth-delegator")
-    manifest = _rbac("ClusterRoleBinding", metadata, subjects=[subject], roleRef=delegator)
+    manifest = CLUSTER_ROLE_BINDINGS.manifest(metadata, subjects=[subject], roleRef=delegator)
     return Child(CLUSTER_ROLE_BINDINGS, manifest, owned=False, labels={labels.NAME: observed.name})
-
-
-def _rbac(kind: str, metadata: Object, **content: object) -> Object:
-    return {"apiVersion": ROLES.api_version, "kind": kind, "metadata": metadata, **content}
 
 
 def _role(kind: str, name: str) -> Object:

@@ -96,13 +96,9 @@ def picker_service(observed: Observed) -> Child:
     given = labels.labels(observed.name, labels.SCHEDULER)
     containers = ((observed.scheduler and observed.scheduler.template) or {}).get("containers") or ()
     ports = {port.get("name"): port for each in containers for port in each.get("ports") or ()}
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": child_metadata(observed, names.picker_service(observed.scheduler, observed.name), given),
-        "spec": {"selector": given, "ports": [_port(ports[name]) for name in sorted(_PORTS & ports.keys())]},
-    }
-    return Child(SERVICES, manifest)
+    metadata = child_metadata(observed, names.picker_service(observed.scheduler, observed.name), given)
+    spec = {"selector": given, "ports": [_port(ports[name]) for name in sorted(_PORTS & ports.keys())]}
+    return Child(SERVICES, SERVICES.manifest(metadata, spec=spec))
 
 
 def _port(port: Object) -> Object:

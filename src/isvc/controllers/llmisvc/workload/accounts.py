@@ -117,26 +117,11 @@ def _require_account(observed: Observed, name: str, which: str) -> Object:
 def _permissions(
     observed: Observed, account: Account, role: str, binding: str, given: Mapping[str, str]
 ) -> Iterator[Child]:
-    api_version = ROLES.api_version
-    yield Child(
-        ROLES,
-        {
-            "apiVersion": api_version,
-            "kind": "Role",
-            "metadata": child_metadata(observed, role, given),
-            "rules": _SIDECAR_RULES,
-        },
-    )
-    yield Child(
-        ROLE_BINDINGS,
-        {
-            "apiVersion": api_version,
-            "kind": "RoleBinding",
-            "metadata": child_metadata(observed, binding, given),
-            "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": observed.namespace}],
-            "roleRef": {"apiGroup": ROLES.group, "kind": "Role", "name": role},
-        },
-    )
+    yield Child(ROLES, ROLES.manifest(child_metadata(observed, role, given), rules=_SIDECAR_RULES))
+    subjects = [{"kind": "ServiceAccount", "name": account.name, "namespace": observed.namespace}]
+    role_ref = {"apiGroup": ROLES.group, "kind": "Role", "name": role}
+    metadata = child_metadata(observed, binding, given)
+    yield Child(ROLE_BINDINGS, ROLE_BINDINGS.manifest(metadata, subjects=subjects, roleRef=role_ref))
 
 
 def inherited_secrets(source: Object, live: Object | None) -> Object:

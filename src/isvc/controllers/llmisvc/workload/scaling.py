@@ -123,7 +123,7 @@ def _settings(given: Object) -> Object:
 
 def _target(phase: Phase) -> Object:
     resource, name = phase.workload
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
+    return resource.typed({"name": name})
 
 
 def _least(scaling: ScalingSpec) -> int:

@@ -22,12 +22,7 @@ def workload_service(observed: Observed) -> Child:
     protocol = "https" if observed.config.ingress.enable_llm_inference_service_tls else "http"
     given = {**labels.labels(observed.name, labels.WORKLOAD), **phase.labels}
     port: Object = {"name": protocol, "protocol": "TCP", "appProtocol": protocol, "port": PORT, "targetPort": PORT}
-    manifest: Object = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": child_metadata(
-            observed, names.workload_service(observed.name), given, workload_annotations(phase.spec)
-        ),
-        "spec": {"ports": [port], "selector": labels.workload_selector(observed.name), "type": "ClusterIP"},
-    }
-    return Child(SERVICES, manifest, SPEC_AND_OUR_METADATA)
+    annotations = workload_annotations(phase.spec)
+    metadata = child_metadata(observed, names.workload_service(observed.name), given, annotations)
+    spec = {"ports": [port], "selector": labels.workload_selector(observed.name), "type": "ClusterIP"}
+    return Child(SERVICES, SERVICES.manifest(metadata, spec=spec), SPEC_AND_OUR_METADATA)

@@ -148,11 +148,7 @@ def cron_job_status(cron_job: Object, jobs: Sequence[Object], scheduled: str | N
 
 
 def _reference(job: Object) -> Object:
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "name": name_of(job),
-        "namespace": namespace_of(job),
-        "uid": uid_of(job),
-        "resourceVersion": job["metadata"]["resourceVersion"],
-    }
+    version = job["metadata"]["resourceVersion"]
+    return JOBS.typed(
+        {"name": name_of(job), "namespace": namespace_of(job), "uid": uid_of(job), "resourceVersion": version}
+    )

@@ -105,22 +105,16 @@ def deployment_of(group: Object) -> Object:
     ours = {f"{LABEL}/name": name_of(group), f"{LABEL}/worker-index": "0"}
     metadata = template.get("metadata") or {}
     pod = with_group_env(template["spec"], size=1, index=0)
-    return {
-        "apiVersion": DEPLOYMENTS.api_version,
-        "kind": DEPLOYMENTS.kind,
-        "metadata": {
-            "name": name_of(group),
-            "namespace": namespace_of(group),
-            "labels": {f"{LABEL}/name": name_of(group)},
-            "annotations": {f"{LABEL}/generation": _generation(group)},
-            "ownerReferences": [controller_ref(LEADER_WORKER_SETS.typed(group))],
-        },
-        "spec": {
-            "replicas": replicas_of(group),
-            "selector": {"matchLabels": ours},
-            "template": {"metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **ours}}, "spec": pod},
-        },
+    named = {
+        "name": name_of(group),
+        "namespace": namespace_of(group),
+        "labels": {f"{LABEL}/name": name_of(group)},
+        "annotations": {f"{LABEL}/generation": _generation(group)},
+        "ownerReferences": [controller_ref(LEADER_WORKER_SETS.typed(group))],
     }
+    made = {"metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), **ours}}, "spec": pod}
+    spec = {"replicas": replicas_of(group), "selector": {"matchLabels": ours}, "template": made}
+    return DEPLOYMENTS.manifest(named, spec=spec)
 
 
 def is_outdated(deployment: Object, group: Object) -> bool:

@@ -178,7 +178,7 @@ class Processor:
         return bool(self._table.rules_for(question.host, question.path))
 
     async def _leads_elsewhere(self, question: Question) -> bool:
-        """Whether Envoy knows another route for a request; what is deleted goes piece by piece, its route the last."""
+        """Returns whether Envoy knows another route for a request: of what is deleted the route goes last."""
         if question.is_second or not self._has_moved(question):
             return False
         await self._publisher.wait_until_published()

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Object, dig, name_of, namespace_of, uid_of
-from isvc.kube.resource import SERVICE_ACCOUNTS
+from isvc.kube.resource import PODS, SERVICE_ACCOUNTS
 from isvc.kube.timestamps import parse_timestamp
 from isvc.toolkit.client import Client
 
@@ -61,7 +61,7 @@ async def request_tokens(pod: Object, client: Client) -> dict[Wanted, Token]:
     """Returns tokens that end with the pod; none where its service account does not exist."""
     account = dig(pod, "spec", "serviceAccountName") or "default"
     path = SERVICE_ACCOUNTS.path(namespace_of(pod), account, "token")
-    bound = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": uid_of(pod)}
+    bound = PODS.typed({"name": name_of(pod), "uid": uid_of(pod)})
     tokens = {}
     for each in wanted_tokens(pod):
         spec: Object = {"expirationSeconds": each.seconds, "boundObjectRef": bound}
