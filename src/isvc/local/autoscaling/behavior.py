@@ -11,24 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from isvc.kube.builtin.defaults.workloads import SCALING_RULES
 from isvc.kube.objects import Object, dig
 
 SCALE_DOWN_WINDOW: Final = 300
-_DEFAULTS: Final[dict[str, Object]] = {
-    "scaleUp": {
-        "stabilizationWindowSeconds": 0,
-        "selectPolicy": "Max",
-        "policies": [
-            {"type": "Pods", "value": 4, "periodSeconds": 15},
-            {"type": "Percent", "value": 100, "periodSeconds": 15},
-        ],
-    },
-    "scaleDown": {
-        "stabilizationWindowSeconds": SCALE_DOWN_WINDOW,
-        "selectPolicy": "Max",
-        "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
-    },
-}
 
 
 class Verdict(NamedTuple):
@@ -76,7 +62,7 @@ def decide(spec: Object, history: History, now: float, current: int, wanted: int
 
 def _rules(spec: Object, direction: str) -> Object:
     given = {key: value for key, value in (dig(spec, "behavior", direction) or {}).items() if value is not None}
-    return {**_DEFAULTS[direction], **given}
+    return {"stabilizationWindowSeconds": SCALE_DOWN_WINDOW, **SCALING_RULES[direction], **given}
 
 
 def _window(rules: Object) -> int:

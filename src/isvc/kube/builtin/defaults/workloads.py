@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from isvc.kube.builtin.defaults import pods, storage
-from isvc.kube.objects import Object, dig
+from collections.abc import Mapping
+from typing import Final
 
-_UP_POLICIES = [
-    {"type": "Pods", "value": 4, "periodSeconds": 15},
-    {"type": "Percent", "value": 100, "periodSeconds": 15},
-]
-_DOWN_POLICIES = [{"type": "Percent", "value": 100, "periodSeconds": 15}]
+from isvc.kube.builtin.defaults import pods, storage
+from isvc.kube.objects import Object, deep_copy, dig
+
+_DOUBLE: Final = {"type": "Percent", "value": 100, "periodSeconds": 15}
+SCALING_RULES: Final[Mapping[str, Object]] = {
+    "scaleUp": {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, _DOUBLE],
+    },
+    "scaleDown": {"selectPolicy": "Max", "policies": [_DOUBLE]},
+}
+"""How fast a HorizontalPodAutoscaler may follow where its `behavior` does not say. Do not modify."""
 
 
 def deployment(obj: Object) -> None:
@@ -115,11 +123,5 @@ def autoscaler(obj: Object) -> None:
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    if "behavior" in spec:
-        up = spec["behavior"].setdefault("scaleUp", {})
-        up.setdefault("stabilizationWindowSeconds", 0)
-        up.setdefault("selectPolicy", "Max")
-        up.setdefault("policies", [dict(each) for each in _UP_POLICIES])
-        down = spec["behavior"].setdefault("scaleDown", {})
-        down.setdefault("selectPolicy", "Max")
-        down.setdefault("policies", [dict(each) for each in _DOWN_POLICIES])
+    for direction, rules in SCALING_RULES.items() if "behavior" in spec else ():
+        spec["behavior"][direction] = deep_copy(dict(rules)) | spec["behavior"].get(direction, {})
