@@ -128,26 +128,23 @@ class Watcher:
         if _differs(old, new):
             key = _key(old, new)
             self._look_at_graph(key)
-            self._changed(Target(key))
+            self._gateway.target_changed(Target(key))
 
     def _endpoints_changed(self, old: Object | None, new: Object | None) -> None:
         found = new or old or {"metadata": {}}
         if service := labels_of(found).get(SERVICE_NAME_LABEL):
-            self._changed(Target(Key(namespace_of(found), service)))
+            self._gateway.target_changed(Target(Key(namespace_of(found), service)))
 
     def _pool_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         if _differs(old, new):
-            self._changed(Target(_key(old, new), resource))
+            self._gateway.target_changed(Target(_key(old, new), resource))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pods = [pod for pod in (old, new) if pod is not None]
         for resource in POOLS_BY_GROUP.values():
             for pool in self._cache.list(resource, namespace_of(pods[0])):
                 if pods_of(pods, pool):
-                    self._changed(Target(Key.of(pool), resource))
-
-    def _changed(self, target: Target) -> None:
-        self._gateway.target_changed(target)
+                    self._gateway.target_changed(Target(Key.of(pool), resource))
 
 
 class Put(Protocol):
