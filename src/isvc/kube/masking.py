@@ -16,8 +16,10 @@ _SECRET_NAME: Final = re.compile(
     r"secret|token|passw|credential|signature|private|api_?key|_key$|access_?key|authorization", re.IGNORECASE
 )
 _USER: Final = re.compile(r"(?<=://)[^/?#\s'\"<>]+@")
+# The look ahead finds out once whether there is a parameter at all: with a text that never becomes one, every way to
+# read a name would be tried otherwise, and strangers choose the texts.
 _PARAMETER: Final = re.compile(
-    r"(?<=[?&;])((?:sig|key|auth|pwd|x-(?:amz|goog|ms)-[\w-]+|[\w.-]*(?:signature|token|passw|secret|credential|key|auth)[\w.-]*)=)"
+    r"(?<=[?&;])(?=[\w.-]+=[^&;\s'\"<>])((?:sig|key|auth|pwd|x-(?:amz|goog|ms)-[\w-]+|[\w.-]*(?:signature|token|passw|secret|credential|key|auth)[\w.-]*)=)"
     r"[^&;\s'\"<>]+",
     re.IGNORECASE,
 )
