@@ -7,10 +7,19 @@ from typing import Any, Final
 
 import orjson
 
-from isvc.kube.objects import Object, annotations_of, dig, generation_of, labels_of, name_of, namespace_of, uid_of
+from isvc.kube.objects import (
+    Object,
+    annotations_of,
+    dig,
+    generation_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+    without,
+)
 from isvc.kube.patch import strategic
 from isvc.kube.schemas import definition
-from isvc.serving.containers import find_by_name
 from isvc.serving.templates import Fields, TemplateError, render
 
 _RUNTIME_POD: Final = ("nodeSelector", "affinity", "tolerations", "volumes", "imagePullSecrets", "schedulerName",
@@ -29,7 +38,7 @@ def merge_containers(runtime: Object, user: Object) -> Object:
     overlay = _drop_empty({key: value for key, value in user.items() if value != ""})
     merged = strategic.apply(runtime, overlay, pod_schema("Container"))
     if overlay.get("env"):
-        merged = {**merged, "env": [one_source(entry, overlay["env"]) for entry in merged["env"]]}
+        merged = {**merged, "env": with_one_source(merged["env"], overlay["env"])}
     if args := [*(runtime.get("args") or ()), *(overlay.get("args") or ())]:
         merged = {**merged, "args": args}
     return merged
@@ -113,10 +122,13 @@ def _drop_empty(value: Any) -> Any:
     return [_drop_empty(inner) for inner in value] if isinstance(value, list) else value
 
 
-def one_source(entry: Object, overlay: list[Object]) -> Object:
-    """Returns a variable with the value or reference that the overlay gives it, where merging left both."""
-    said = find_by_name(overlay, entry.get("name", ""))
-    if said is None or not (entry.get("value") and entry.get("valueFrom")):
-        return entry
-    dropped = "value" if said.get("valueFrom") else "valueFrom"
-    return {key: value for key, value in entry.items() if key != dropped}
+def with_one_source(env: list[Object], overlay: list[Object]) -> list[Object]:
+    """Returns variables with the value or reference that the overlay gives them, where merging left both."""
+    said = {entry.get("name"): entry for entry in reversed(overlay)}
+
+    def one_source(entry: Object) -> Object:
+        if (name := entry.get("name", "")) not in said or not (entry.get("value") and entry.get("valueFrom")):
+            return entry
+        return without(entry, ["value" if said[name].get("valueFrom") else "valueFrom"])
+
+    return [*map(one_source, env)]

@@ -13,7 +13,11 @@ stood before. Thus a patch's new items stand in front of the original's.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Hashable, Mapping
 from typing import Any, Final
+
+import orjson
 
 from isvc.kube.objects import Object
 from isvc.kube.patch import PatchError
@@ -42,8 +46,8 @@ def _merge_map(original: Object, patch: Object, schema: Schema) -> Object:
         if key.startswith(_DELETE_FROM):
             name = key.removeprefix(_DELETE_FROM)
             if isinstance(result.get(name), list):
-                gone = _items(value, key)
-                result[name] = [item for item in result[name] if _place(gone, item, "") < 0]
+                gone = _places(_items(value, key), "")
+                result[name] = [item for item in result[name] if _identity(item, "") not in gone]
         elif value is None:
             result.pop(key, None)
         else:
@@ -137,74 +141,74 @@ def _merge_list(original: list[Any], patch: list[Any], schema: Schema) -> list[A
     if not merge_key:
         raise PatchError("cannot merge lists without merge key")
     original, patch = _follow_directives(original, patch, merge_key)
-    merged = list(original)
+    merged, places = list(original), _places(original, merge_key)
     for item in patch:
-        place = _place(merged, item, merge_key)
-        if place >= 0:
+        place = places.get(identity := _identity(item, merge_key))
+        if place is not None:
             merged[place] = _merge_map(merged[place], item, schema.get("items") or {})
-        else:
-            merged.append(_plain(item))
+            continue
+        if item[merge_key] is not None:
+            places[identity] = len(merged)
+        merged.append(_plain(item))
     return _arrange(merged, patch, original, merge_key)
 
 
 def _follow_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Returns the original without items that the patch deletes, and the patch without directives."""
-    replace = False
+    replace, gone = False, set[Hashable]()
     for item in patch:
         match item.get(_DIRECTIVE):
             case None:
                 pass
             case "delete":
-                gone = _identity(item, merge_key)
-                original = [
-                    kept for kept in original if kept.get(merge_key) is None or _identity(kept, merge_key) != gone
-                ]
+                gone.add(_identity(item, merge_key))
             case "replace":
                 replace = True
             case other:
                 raise PatchError(f"unknown patch type: {other} in {item}")
     plain = [item for item in patch if _DIRECTIVE not in item]
+    if gone:
+        original = [kept for kept in original if kept.get(merge_key) is None or _identity(kept, merge_key) not in gone]
     return ([_plain(item) for item in plain], []) if replace else (original, plain)
 
 
 def _arrange(merged: list[Any], patch_order: list[Any], live_order: list[Any], merge_key: str) -> list[Any]:
     """Puts items of the patch in its order, the others woven in where the live list had them."""
-    ours: list[Any] = []
-    theirs: list[Any] = []
-    for item in merged:
-        (ours if _place(patch_order, item, merge_key) >= 0 else theirs).append(item)
-    ours.sort(key=lambda item: _place(patch_order, item, merge_key))
-    theirs.sort(key=lambda item: _place(live_order, item, merge_key))
+    in_patch, in_live = _places(patch_order, merge_key), _places(live_order, merge_key)
+
+    def place_in(places: Mapping[Hashable, int], item: Any) -> int:
+        return places.get(_identity(item, merge_key), -1)
+
+    placed = [(place_in(in_patch, item), place_in(in_live, item), item) for item in merged]
+    ours = deque(sorted((each for each in placed if each[0] >= 0), key=lambda each: each[0]))
+    theirs = deque(sorted((each for each in placed if each[0] < 0), key=lambda each: each[1]))
     woven: list[Any] = []
     while ours and theirs:
-        before, after = _place(live_order, theirs[0], merge_key), _place(live_order, ours[0], merge_key)
-        woven.append((theirs if 0 <= before < after else ours).pop(0))
-    return woven + ours + theirs
+        woven.append((theirs if 0 <= theirs[0][1] < ours[0][1] else ours).popleft()[2])
+    return woven + [item for *_, item in (*ours, *theirs)]
 
 
-def _place(items: list[Any], wanted: Any, merge_key: str) -> int:
-    identity = _identity(wanted, merge_key)
+def _places(items: list[Any], merge_key: str) -> dict[Hashable, int]:
+    """Returns where the first item of each identity stands; a list may have thousands of items."""
+    places: dict[Hashable, int] = {}
     for index, item in enumerate(items):
-        if (not merge_key or (isinstance(item, dict) and merge_key in item)) and _identity(item, merge_key) == identity:
-            return index
-    return -1
+        if not merge_key or (isinstance(item, dict) and merge_key in item):
+            places.setdefault(_identity(item, merge_key), index)
+    return places
 
 
-def _identity(item: Any, merge_key: str) -> tuple[bool, Any]:
+def _identity(item: Any, merge_key: str) -> Hashable:
     """Returns what makes two items the same; `true` is not 1."""
     if merge_key:
         if not isinstance(item, dict) or merge_key not in item:
             raise PatchError(f"map: {item} does not contain declared merge key: {merge_key}")
         item = item[merge_key]
-    return isinstance(item, bool), item
+    is_scalar = not isinstance(item, dict | list)
+    return isinstance(item, bool), item if is_scalar else orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
 
 
 def _unique(items: list[Any]) -> list[Any]:
-    unique: list[Any] = []
-    for item in items:
-        if _place(unique, item, "") < 0:
-            unique.append(item)
-    return unique
+    return [items[place] for place in _places(items, "").values()]
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Final
 
 from isvc.kube.objects import Object, deep_copy, name_of
 from isvc.kube.patch import strategic
-from isvc.serving.podspec import one_source, pod_schema
+from isvc.serving.podspec import pod_schema, with_one_source
 from isvc.serving.refused import Refused
 
 INIT_CONTAINER: Final = "initContainer"
@@ -42,7 +42,7 @@ def merge_container(base: Object, overlay: Object) -> Object:
     merged = deep_copy(strategic.apply(base, overlay, pod_schema("Container")))
     merged["name"] = merged.get("name") or base["name"]
     if merged.get("env"):
-        merged["env"] = [one_source(entry, overlay.get("env") or []) for entry in merged["env"]]
+        merged["env"] = with_one_source(merged["env"], overlay.get("env") or [])
     return merged
 
 

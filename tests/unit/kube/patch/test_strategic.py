@@ -23,6 +23,14 @@ def test_items_of_the_patch_come_first_in_keyed_lists():
     assert merged["containers"] == names("extra", "main")
 
 
+def test_items_are_known_by_values_of_any_type():
+    schema = {"properties": {"a": {"x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "k"}}}
+    live = {"a": [{"k": 1, "v": 1}, {"k": True, "v": 1}, {"k": {"b": 1, "c": 2}, "v": 1}, {"k": [1], "v": 1}]}
+    patch = {"a": [{"k": {"c": 2, "b": 1}, "v": 2}, {"k": 1, "v": 2}, {"$patch": "delete", "k": [1]}]}
+    merged = strategic.apply(live, patch, schema)["a"]
+    assert {str(each["k"]): each["v"] for each in merged} == {"1": 2, "True": 1, "{'b': 1, 'c': 2}": 2}
+
+
 def test_unkeyed_lists_are_replaced_and_maps_merge():
     merged = strategic.apply(
         {"tolerations": [{"key": "a"}], "nodeSelector": {"x": "1"}, "hostIPC": True},
