@@ -136,7 +136,7 @@ def _interpret(suffix: str) -> tuple[int, int, Notation]:
         return 10, _DECIMAL[suffix], Notation.DECIMAL
     if suffix in _BINARY:
         return 2, _BINARY[suffix], Notation.BINARY
-    if suffix[:1] in ("e", "E") and re.fullmatch(r"[-+]?\d+", suffix[1:]):
+    if suffix[:1] in ("e", "E") and re.fullmatch(r"[-+]?0*\d{1,5}", suffix[1:]):
         exponent = int(suffix[1:])
         if abs(exponent) <= _LARGEST_EXPONENT:
             return 10, exponent, Notation.EXPONENT
