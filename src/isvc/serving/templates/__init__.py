@@ -21,6 +21,7 @@ from isvc.serving.templates.values import Fields, Value, typed_value
 
 __all__ = ["Fields", "TemplateError", "fill", "is_template", "render"]
 
+_LONGEST_REMEMBERED = 2**15
 _FIELD = re.compile(r"\{\{ *\.([A-Za-z]\w*) *\}\}", re.ASCII)
 
 
@@ -45,7 +46,7 @@ def fill(template: str, root: Value, functions: Mapping[str, Function], *, stric
 def is_template(text: str, functions: Iterable[str]) -> bool:
     """Returns whether the text is a template by itself: no block begins or ends elsewhere."""
     try:
-        _parse(text, frozenset(functions))
+        parse(text, {*BUILTIN, *functions})
     except TemplateError:
         return False
     return True
@@ -53,7 +54,7 @@ def is_template(text: str, functions: Iterable[str]) -> bool:
 
 def _fill_plain(template: str, values: Mapping[str, Any], *, escape: bool) -> str | None:
     """Returns a template of nothing but text and fields that hold text, filled in; None for any other."""
-    pieces = list(_pieces(template))
+    pieces = list(_pieces(template)) if len(template) <= _LONGEST_REMEMBERED else []
     for index in range(1, len(pieces), 2):
         value = values.get(pieces[index])
         if type(value) is not str:
@@ -69,6 +70,12 @@ def _pieces(template: str) -> tuple[str, ...]:
     return () if any("{{" in text for text in pieces[::2]) else pieces
 
 
-@lru_cache(maxsize=256)
 def _parse(template: str, functions: frozenset[str] = frozenset()) -> nodes.Template:
+    """Returns the tree of a template. Long ones are not remembered: strangers could fill the memory with them."""
+    read = _parse_once if len(template) <= _LONGEST_REMEMBERED else _parse_once.__wrapped__
+    return read(template, functions)
+
+
+@lru_cache(maxsize=64)
+def _parse_once(template: str, functions: frozenset[str]) -> nodes.Template:
     return parse(template, {*BUILTIN, *functions})

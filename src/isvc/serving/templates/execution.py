@@ -11,18 +11,22 @@ from isvc.serving.templates.errors import TemplateError
 from isvc.serving.templates.functions import Function, Html, Unfit, escape_html
 from isvc.serving.templates.printing import to_text
 from isvc.serving.templates.values import (
+    ABSENT,
     ANY,
     BOOL,
     FLOAT64,
     INT,
     REFLECTED,
     STRING,
-    Field,
+    Absent,
     Maybe,
+    Piped,
     Type,
     Value,
     indirect,
     is_true,
+    size_of,
+    through_pointer,
     untyped_value,
 )
 
@@ -40,14 +44,6 @@ class _Continue(Exception):
     """A `continue` on its way to its `range`."""
 
 
-class _Absent:
-    """No value was piped."""
-
-
-_ABSENT = _Absent()
-_Piped = Value | None | _Absent
-
-
 class Execution:
     def __init__(
         self, template: nodes.Template, functions: Mapping[str, Function], *, strict: bool, missing: str, escape: bool
@@ -59,7 +55,7 @@ class Execution:
         self.reached: dict[tuple[str, ...], Maybe] = {}  # from the root; presets ask for the same few fields often
         self.printed: dict[str, str] = {}  # from the root, by the words of an action
         self.out: list[str] = []
-        self.steps = self.written = self.depth = 0
+        self.steps = self.written = self.handled = self.depth = 0
         self.at = 0
 
     def run(self, root: Value) -> str:
@@ -83,6 +79,12 @@ class Execution:
         self.steps += steps
         if self.steps > _MOST_STEPS:
             raise self.fault("the template takes too long")
+
+    def handle(self, *values: Maybe) -> None:
+        """Counts what functions are given and return: one call may walk through megabytes."""
+        self.handled += sum(map(size_of, values))
+        if self.handled > _MOST_OUTPUT:
+            raise self.fault("the template makes too much text")
 
     # -- nodes
 
@@ -202,11 +204,11 @@ class Execution:
     # -- pipelines
 
     def pipeline(self, dot: Maybe, pipeline: nodes.Pipeline) -> Maybe:
-        value: _Piped = _ABSENT
+        value: Piped = ABSENT
         for command in pipeline.commands:
             self.at = command.at
             value = self.command(dot, command.words, value)
-        assert not isinstance(value, _Absent)
+        assert not isinstance(value, Absent)
         for name in pipeline.declares:
             if pipeline.assigns:
                 self.assign(name, value)
@@ -214,9 +216,10 @@ class Execution:
                 self.variables.append((name, value))
         return value
 
-    def command(self, dot: Maybe, words: Sequence[nodes.Operand], piped: _Piped) -> Maybe:
+    def command(self, dot: Maybe, words: Sequence[nodes.Operand], piped: Piped) -> Maybe:
         first, arguments = words[0], words[1:]
         self.at = first.at
+        self.count(len(words))
         match first:
             case nodes.Function():
                 return self.call(dot, first.name, self.functions[first.name], arguments, piped)
@@ -224,7 +227,7 @@ class Execution:
                 return self.chain(dot, first, arguments, piped)
             case nodes.Variable() if first.names:
                 return self.chain(dot, first, arguments, piped)
-        if arguments or not isinstance(piped, _Absent):
+        if arguments or not isinstance(piped, Absent):
             raise self.fault("can't give argument to non-function")
         if isinstance(first, nodes.Nil):
             raise self.fault("nil is not a command")
@@ -245,12 +248,12 @@ class Execution:
             case nodes.Number():
                 return self.constant(node)
             case nodes.Function():
-                return self.call(dot, node.name, self.functions[node.name], (), _ABSENT)
+                return self.call(dot, node.name, self.functions[node.name], (), ABSENT)
             case nodes.Pipeline():
                 return self.pipeline(dot, node)
             case nodes.Variable() if not node.names:
                 return self.variable(node.name)
-        return self.chain(dot, node, (), _ABSENT)
+        return self.chain(dot, node, (), ABSENT)
 
     def constant(self, node: nodes.Number) -> Value:
         if node.value.looks_floating:
@@ -266,7 +269,7 @@ class Execution:
         dot: Maybe,
         node: nodes.Field | nodes.Variable | nodes.Chain,
         arguments: Sequence[nodes.Operand],
-        piped: _Piped,
+        piped: Piped,
     ) -> Maybe:
         match node:
             case nodes.Field():
@@ -276,7 +279,7 @@ class Execution:
             case nodes.Chain():
                 value = self.operand(dot, node.start)
         self.at = node.at
-        has_arguments = bool(arguments) or not isinstance(piped, _Absent)
+        has_arguments = bool(arguments) or not isinstance(piped, Absent)
         if value is not self.root or has_arguments:
             return self.fields(value, node.names, has_arguments)
         if node.names not in self.reached:
@@ -296,7 +299,7 @@ class Execution:
         value = indirect(receiver)
         struct = value.type.elem if value.type.kind == "pointer" else value.type
         assert struct is not None
-        if (found := struct.method(name)) and (value.place is not None or _through_pointer(value, found[0])):
+        if (found := struct.method(name)) and (value.place is not None or through_pointer(value, found[0])):
             return self.call_method(value, found, name, has_arguments)
         way = struct.find(name)
         if way and value.type.kind == "pointer":
@@ -334,10 +337,10 @@ class Execution:
     # -- calls
 
     def call(
-        self, dot: Maybe, name: str, function: Function, arguments: Sequence[nodes.Operand], piped: _Piped
+        self, dot: Maybe, name: str, function: Function, arguments: Sequence[nodes.Operand], piped: Piped
     ) -> Maybe:
         fixed, more = function.parameters, function.more
-        given = len(arguments) + (not isinstance(piped, _Absent))
+        given = len(arguments) + (not isinstance(piped, Absent))
         if given < len(fixed) or (given > len(fixed) and more is None):
             raise self.fault(
                 f"wrong number of args for {name}: want {'at least ' if more else ''}{len(fixed)} got {given}"
@@ -347,24 +350,24 @@ class Execution:
         types = [*fixed, *([more or ANY] * (given - len(fixed)))]
         at = self.at
         values = [self.argument(dot, kind, node) for kind, node in zip(types, arguments, strict=False)]
-        if not isinstance(piped, _Absent):
+        if not isinstance(piped, Absent):
             values.append(self.fitting(piped, types[-1]))
         self.at = at
+        self.handle(*values)
         try:
             result = function.call(*values)
         except Unfit as error:
             raise self.fault(f"error calling {name}: {error}") from error
-        if result is not None and isinstance(result.data, str) and len(result.data) > _MOST_OUTPUT:
-            raise self.fault("the template makes too much text")
+        self.handle(result)
         return result
 
-    def shortcut(self, dot: Maybe, name: str, arguments: Sequence[nodes.Operand], piped: _Piped) -> Maybe:
+    def shortcut(self, dot: Maybe, name: str, arguments: Sequence[nodes.Operand], piped: Piped) -> Maybe:
         value: Maybe = None
         for node in arguments:
             value = self.argument(dot, REFLECTED, node)
             if is_true(value) == (name == "or"):
                 return value
-        return value if isinstance(piped, _Absent) else piped
+        return value if isinstance(piped, Absent) else piped
 
     def argument(self, dot: Maybe, kind: Type, node: nodes.Operand) -> Maybe:
         self.at = node.at
@@ -394,7 +397,3 @@ class Execution:
                 raise self.fault(f"dereference of nil pointer of type {kind.name}")
             return value.target()
         raise self.fault(f"wrong type for value; expected {kind.name}; got {value.type.name}")
-
-
-def _through_pointer(value: Value, way: tuple[Field, ...]) -> bool:
-    return value.type.kind == "pointer" or any(each.type.kind == "pointer" for each in way)

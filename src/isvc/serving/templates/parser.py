@@ -11,6 +11,9 @@ from isvc.serving.templates.lexer import Token, tokens
 
 _OPERANDS = frozenset(("bool", "character", "dot", "field", "identifier", "number", "nil", "string", "variable", "("))
 _LITERALS = (nodes.Bool, nodes.Dot, nodes.Nil, nodes.Number, nodes.String)
+_MOST_TOKENS = 20_000
+_MOST_VARIABLES = 500
+"""Templates come from strangers: a preset that is shipped has 500 tokens and a variable."""
 
 
 def parse(template: str, functions: Collection[str]) -> nodes.Template:
@@ -36,7 +39,10 @@ class _Parser:
 
     def peek(self) -> Token:
         if self.position == len(self.read):
-            self.read.append(next(self.stream))
+            token = next(self.stream)
+            if len(self.read) == _MOST_TOKENS or len(self.variables) > _MOST_VARIABLES:
+                raise TemplateError("the template is too long", token.at)
+            self.read.append(token)
         return self.read[self.position]
 
     def next(self) -> Token:

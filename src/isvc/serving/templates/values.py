@@ -210,3 +210,21 @@ def _struct(fields: tuple[tuple[str, Type], ...]) -> Type:
 @lru_cache(maxsize=64)
 def _collection(kind: str, elem: Type) -> Type:
     return Type(kind, kind, elem, STRING)
+
+
+class Absent:
+    """No value was piped."""
+
+
+ABSENT = Absent()
+Piped: TypeAlias = Value | Absent | None
+
+
+def through_pointer(value: Value, way: tuple[Field, ...]) -> bool:
+    """Returns whether what the way leads to is reached through a pointer."""
+    return value.type.kind == "pointer" or any(each.type.kind == "pointer" for each in way)
+
+
+def size_of(value: Maybe) -> int:
+    """Returns how many characters or items a value has, which a function may walk through."""
+    return len(value.data) if value is not None and isinstance(value.data, str | list | dict) else 0

@@ -151,6 +151,11 @@ def test_refused_as_in_go(template: str):
         "{{ $x := `a` }}{{ range 99 }}{{ $x = print $x $x }}{{ end }}",
         "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
         "{{ if true }}" * 5000 + "{{ end }}" * 5000,
+        "{{ $x := `a` }}{{ range 20 }}{{ $x = print $x $x }}{{ end }}{{ range 9000 }}{{ $y := html $x }}{{ end }}",
+        "{{ range 40000 }}{{ $x := print " + "1 " * 9000 + "}}{{ end }}",
+        "{{ range 40000 }}{{ $x := 1 " + "| print " * 6000 + "}}{{ end }}",
+        "{{ $x := 1 }}" + "{{ $y := 1 }}" * 2000 + "{{ range 9000 }}{{ $y = $x }}{{ end }}",
+        "{{ . }}" * 100_000,
     ],
 )
 def test_nobody_can_keep_us_busy(template: str):
