@@ -7,7 +7,7 @@ one write says several; whatever a user waits for or has to know goes out at onc
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Generic
+from typing import Any, Final, Generic
 
 from isvc.engine.commit import Commit
 from isvc.engine.events import WARNING, Event
@@ -21,6 +21,8 @@ from isvc.toolkit.controller import Result
 from isvc.toolkit.recorder import EventRecorder
 
 STATUS = "status"
+LONGEST_TEXT: Final = 32_768
+"""Characters, as many as Kubernetes' own conditions may have: a status that quotes a megabyte cannot be written."""
 
 
 class Reporter(Generic[O, P]):
@@ -35,7 +37,7 @@ class Reporter(Generic[O, P]):
     async def publish(self, owner: Object, folded: Folded) -> Result | None:
         """Writes the status if it changed and records events; returns when to look again."""
         key, before = Key.of(owner), owner.get("status") or {}
-        folded = replace(folded, status=mask_conditions(folded.status))
+        folded = replace(folded, status=shorten(mask_conditions(folded.status)))
         events, is_news, kind = folded.events, not equivalent(before, folded.status), self._kind
         may_wait = is_news and kind.patience and not is_urgent(before, folded.status)
         if pause := self._pauses.wait(key, STATUS, kind.patience if may_wait else 0.0):
@@ -71,6 +73,18 @@ class Reporter(Generic[O, P]):
             is_first = self._kind.conditions is None if known is None else event not in known
             if event not in warnings or is_news or is_first:
                 self._recorder.event(owner, *event)
+
+
+def shorten(value: Any) -> Any:
+    """Returns a status with texts that fit into one: people write what conditions and failures quote."""
+    match value:
+        case str():
+            return value if len(value) <= LONGEST_TEXT else f"{value[: LONGEST_TEXT - 1]}…"
+        case dict():
+            return {key: shorten(each) for key, each in value.items()}
+        case list():
+            return [shorten(each) for each in value]
+    return value
 
 
 def is_urgent(before: Object, after: Object) -> bool:

@@ -18,13 +18,17 @@ from isvc.toolkit.reconciling import CURRENT
 _COLOURS = {"DEBUG": "\x1b[2m", "INFO": "\x1b[36m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}
 
 
+_LONGEST = 16_384
+"""Characters of a message, which may quote what people write: an object may have a megabyte."""
+
+
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "level": record.levelname.lower(),
             "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "logger": record.name,
-            "msg": mask_text(record.getMessage()),
+            "msg": mask_text(record.getMessage())[:_LONGEST],
         }
         if (reconciling := CURRENT.get()) is not None:
             line |= reconciling.fields()
@@ -43,7 +47,7 @@ class TerminalFormatter(logging.Formatter):
         level = f"{record.levelname.lower():7}"
         if self._colour:
             level = f"{_COLOURS.get(record.levelname, '')}{level}\x1b[0m"
-        text = f"{moment} {level} {record.name.removeprefix('isvc.')}: {record.getMessage()}"
+        text = f"{moment} {level} {record.name.removeprefix('isvc.')}: {record.getMessage()[:_LONGEST]}"
         return mask_text(f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text)
 
 

@@ -12,7 +12,7 @@ from isvc.engine.commit import Commit
 from isvc.engine.events import Event
 from isvc.engine.kind import Folded
 from isvc.engine.pauses import Pauses
-from isvc.engine.reporter import Reporter, is_urgent
+from isvc.engine.reporter import LONGEST_TEXT, Reporter, is_urgent
 from isvc.kube.objects import Object, deep_copy
 from isvc.kube.resource import Resource
 from isvc.serving.environment import Environment
@@ -92,6 +92,17 @@ async def test_progress_is_written_after_a_moment_with_what_came_meanwhile(repor
     both = status("False", A="True", B="True")
     assert await reporter.publish(raw, Folded(both)) is None
     assert server.written == [both]
+
+
+async def test_a_text_that_is_too_long_for_a_status_is_cut(reporter, server) -> None:
+    long = {"conditions": [{"type": "Ready", "status": "False", "message": "key" * 300_000}], "replicas": 1}
+    await reporter.publish(RAW, Folded(long))
+    (written,) = server.written
+    assert len(written["conditions"][0]["message"]) == LONGEST_TEXT
+    assert written["conditions"][0]["message"].endswith("…")
+    assert written["replicas"] == 1
+    await reporter.publish({**RAW, "status": written}, Folded(long))
+    assert len(server.written) == 1
 
 
 async def test_becoming_ready_is_written_and_told_at_once(reporter, server) -> None:

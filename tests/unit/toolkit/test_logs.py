@@ -59,3 +59,14 @@ def test_people_get_lines_they_can_read():
     logs.set_up("debug", json=False, stream=stream)
     logging.getLogger("isvc.toolkit.cache").debug("hello")
     assert stream.getvalue().rstrip().endswith("debug   toolkit.cache: hello")
+
+
+@pytest.mark.parametrize("json", [True, False])
+def test_a_line_quotes_no_more_than_fits(json: bool):
+    """What a service says goes into messages, and may be a megabyte."""
+    stream = io.StringIO()
+    logs.set_up("info", json=json, stream=stream)
+    logging.getLogger("isvc.test").info("waits: %s", "key" * 300_000)
+    (line,) = stream.getvalue().splitlines()
+    assert "waits: keykey" in line
+    assert len(line) < 20_000
