@@ -7,6 +7,7 @@ counts as a panic, and is tried again with a backoff. What an API server answers
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from isvc.engine.needs import Answers
 from isvc.engine.outcome import Outcome, Rejected
 from isvc.engine.pauses import Pauses
 from isvc.engine.plan import Plan
+from isvc.engine.repairs import Repairs, contest, repaired_children
 from isvc.engine.reporter import Reporter
 from isvc.kube.conditions import FALSE, UNKNOWN
 from isvc.kube.errors import ApiError, BadRequest, Forbidden, Invalid
@@ -36,7 +38,7 @@ log = logging.getLogger(__name__)
 
 AFTER_REPAIR: Final = 1.0  # who edits one child often edits another, without a watch that reports it
 AFTER_REFUSAL: Final = 30.0  # a namesake may go away, or a quota grow, without a watch that reports it
-LOOK, APPLY = "look", "apply"
+LOOK, APPLY, REPAIR = "look", "apply", "repair"
 
 
 class Report(NamedTuple):
@@ -54,11 +56,12 @@ class Reconciler(Generic[O, P]):
         self._cache, self._clock = context.cache, context.clock
         self._gatherer = Gatherer(context.client, context.clock)
         self._commit = Commit(context.client, context.cache)
-        self._pauses = Pauses(context.clock)
+        self._pauses, self._repairs = Pauses(context.clock), Repairs(context.clock)
+        self._claimed = set[Key]()
         self._awaited, self._waiting = "", set[Key]()
         self._uids: dict[Key, str] = {}  # of the objects that something is remembered of
         recorder = context.recorder.for_component(kind.event_source) if kind.event_source else context.recorder
-        self._reporter = Reporter(kind, self._commit, recorder, self._pauses)
+        self._reporter = Reporter(kind, self._commit, recorder, self._pauses, self._note_repair)
 
     async def reconcile(self, key: Key) -> Result | None:
         raw = self._get(key)
@@ -96,7 +99,7 @@ class Reconciler(Generic[O, P]):
         What was observed and planned is freed here: a status write may have to wait.
         """
         kind, key, answers = self.kind, Key.of(raw), self._gatherer.answers()
-        if pause := self._pauses.left(key, LOOK):
+        if pause := max(self._pauses.left(key, LOOK), self._pauses.left(key, _repair_of(raw))):
             return Result(requeue_after=pause, lapses=True)
         self.dependents.begin(key)
         observed = await self._gatherer.observe(kind, raw, answers)
@@ -133,10 +136,17 @@ class Reconciler(Generic[O, P]):
             if not claim.spec:
                 raise
             written = await write()
-        return raw if written is None else _with_sound_conditions(written)
+        if written is None:
+            return raw
+        if (key := Key.of(raw)) in self._claimed:
+            self._note_repair(raw, ["finalizers or labels"])
+        self._claimed.add(key)
+        return _with_sound_conditions(written)
 
     async def _apply(self, raw: Object, plan: Plan) -> Outcome:
         outcome = await self._engine.apply(raw, plan)
+        if repaired := repaired_children(outcome):
+            self._note_repair(raw, repaired)
         if self.kind.reports_children:
             self._reporter.record(raw, *child_events(outcome))
         return outcome
@@ -156,6 +166,14 @@ class Reconciler(Generic[O, P]):
                 raise result.error
         await self._commit.remove_finalizer(kind.resource, raw, kind.finalizer)
         return None
+
+    def _note_repair(self, raw: Object, parts: Sequence[str]) -> None:
+        """Lets the object wait if it is repaired again and again; an edit of its spec is not kept waiting."""
+        if pause := self._repairs.note(key := Key.of(raw)):
+            event = contest(parts)
+            log.warning("%s: %s; next time in %.3g s at the earliest", key, event.message, pause)
+            self._reporter.record(raw, event)
+            self._pauses.begin(key, _repair_of(raw), pause)
 
     # -- what goes wrong --------------------------------------------------------------------------------------------
 
@@ -196,10 +214,16 @@ class Reconciler(Generic[O, P]):
         self._waiting.discard(key)
         self._reporter.forget(key)
         self._pauses.forget(key)
+        self._repairs.forget(key)
+        self._claimed.discard(key)
         self._uids.pop(key, None)
 
     def _now(self) -> str:
         return timestamp(self._clock.now())
+
+
+def _repair_of(raw: Object) -> str:
+    return f"{REPAIR} of {generation_of(raw)}"
 
 
 def _with_sound_conditions(raw: Object) -> Object:

@@ -6,8 +6,11 @@ one write says several; whatever a user waits for or has to know goes out at onc
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, Generic
+
+import orjson
 
 from isvc.engine.commit import Commit
 from isvc.engine.events import WARNING, Event
@@ -26,11 +29,21 @@ LONGEST_TEXT: Final = 32_768
 
 
 class Reporter(Generic[O, P]):
-    def __init__(self, kind: Kind[O, P], commit: Commit, recorder: EventRecorder, pauses: Pauses) -> None:
+    def __init__(
+        self,
+        kind: Kind[O, P],
+        commit: Commit,
+        recorder: EventRecorder,
+        pauses: Pauses,
+        on_repair: Callable[[Object, Sequence[str]], None] = lambda owner, parts: None,
+    ) -> None:
+        """`on_repair` is called when a status was written that somebody else had changed."""
         self._kind = kind
         self._commit = commit
         self._recorder = recorder
         self._pauses = pauses
+        self._on_repair = on_repair
+        self._written: dict[Key, int] = {}  # what the last status that was written looks like
         self._warnings: dict[Key, frozenset[Event]] = {}
         self._reported: dict[Key, Object] = {}  # the last status known to be written, while a newer one is under way
 
@@ -46,12 +59,20 @@ class Reporter(Generic[O, P]):
             owner = await self._commit.metadata(kind.resource, owner, annotations=folded.annotations) or owner
         if is_news:
             self._reported.setdefault(key, before)
-            await self._commit.status(kind.resource, owner, folded.status)
+            written = await self._commit.status(kind.resource, owner, folded.status)
             self._pauses.clear(key, STATUS)
+            self._note_written(owner, written)
         if (reported := self._reported.pop(key, None)) is not None:  # the answer to an earlier write may have been lost
             events = (*events, *kind.readiness_events(owner, reported, folded.status))
         self._record(owner, events, is_news=is_news)
         return None if folded.again is None else Result(requeue_after=folded.again)
+
+    def _note_written(self, before: Object, after: Object | None) -> None:
+        key = Key.of(before)
+        if self._written.get(key) not in (None, _digest(before)):
+            self._on_repair(before, [STATUS])
+        if after is not None:
+            self._written[key] = _digest(after)
 
     def record(self, owner: Object, *events: Event) -> None:
         for event in events:
@@ -59,6 +80,7 @@ class Reporter(Generic[O, P]):
 
     def forget(self, key: Key) -> None:
         self._warnings.pop(key, None)
+        self._written.pop(key, None)
         self._reported.pop(key, None)
 
     def _record(self, owner: Object, events: tuple[Event, ...], *, is_news: bool) -> None:
@@ -85,6 +107,10 @@ def shorten(value: Any) -> Any:
         case list():
             return [shorten(each) for each in value]
     return value
+
+
+def _digest(owner: Object) -> int:
+    return hash(orjson.dumps(owner.get("status") or {}, option=orjson.OPT_SORT_KEYS))
 
 
 def is_urgent(before: Object, after: Object) -> bool:

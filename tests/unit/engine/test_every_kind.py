@@ -163,11 +163,11 @@ class World:
 
     def __init__(self, case: Case, spec: Any, status: Any = None, **metadata: Any) -> None:
         self.resource = case.resource
-        self.objects, clock = Memory(), ManualClock()
-        self.server = Lenient(self.objects, clock)
+        self.objects, self.clock = Memory(), ManualClock()
+        self.server = Lenient(self.objects, self.clock)
         self.events: list[Event] = []
         self.writes = 0
-        controller = case.make(Context(Client(self.server), self.objects, self, clock), Environment())
+        controller = case.make(Context(Client(self.server), self.objects, self, self.clock), Environment())
         self.objects.declare(*controller.reads)
         self.reconciler: Reconciler = controller.reconcile.__self__  # type: ignore[attr-defined]
         for resource, obj in AROUND:
