@@ -126,6 +126,11 @@ def deep_copy(obj: Object) -> Object:
     return copied
 
 
+def maps_in(value: Any) -> list[Object]:
+    """Returns the maps of a list, and nothing of what is none: not every server checks what it stores."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def dig(obj: Any, *path: str | int) -> Any:
     """Returns the value at a path of keys and indexes, or None where the path ends early."""
     for step in path:

@@ -35,7 +35,8 @@ def _count_copies(copies: object) -> Object | None:
     """Returns the condition that the copies of a model on nodes come to."""
     if not isinstance(copies, dict):
         return None
-    total, available, failed = (int(copies.get(name) or 0) for name in ("total", "available", "failed"))
+    counts = (copies.get(name) for name in ("total", "available", "failed"))
+    total, available, failed = (each if isinstance(each, int) else 0 for each in counts)
     status = TRUE if available == total > 0 else FALSE if failed else UNKNOWN
     reason = "" if status == TRUE else "DownloadFailed" if failed else "Downloading"
     message = f"{available} of {total} nodes have the model" + (f", {failed} failed to download it" if failed else "")

@@ -7,6 +7,7 @@ reads the same object twice pays once. Objects that are read are shared: never c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ import msgspec
 import orjson
 
 from isvc.kube.objects import Key, Object, uid_of
+
+log = logging.getLogger(__name__)
 
 Indexer = Callable[[Object], Iterable[str]]
 
@@ -118,8 +121,7 @@ class Store:
         self.edition += 1
         names = self._entries.setdefault(key.namespace, {})
         before = names.get(key.name)
-        values = ((name, value) for name, indexer in self._indexers.items() for value in indexer(obj))
-        indexed = tuple(dict.fromkeys(values))  # an indexer may name a value twice
+        indexed = tuple(dict.fromkeys(self._values(key, obj)))  # an indexer may name a value twice
         if before is None or before.indexed != indexed:
             if before is not None:
                 self._unindex(key, before)
@@ -137,6 +139,14 @@ class Store:
             self._decoded.drop(self, key)
         if not names:
             self._entries.pop(key.namespace, None)
+
+    def _values(self, key: Key, obj: Object) -> Iterator[tuple[str, str]]:
+        """Yields what the object is found by. One that an indexer fails on is not found by it, and keeps none away."""
+        for name, indexer in self._indexers.items():
+            try:
+                yield from [(name, str(value)) for value in indexer(obj)]
+            except Exception as error:
+                log.error("%s is not found by %s: %s: %s", key, name, type(error).__name__, error)
 
     def _unindex(self, key: Key, entry: _Entry) -> None:
         for pair in entry.indexed:

@@ -63,6 +63,18 @@ def test_an_indexer_may_name_a_value_twice():
     assert store.by_index("colour", "blue") == []
 
 
+def test_what_an_indexer_fails_on_is_there_and_found_by_others(caplog: pytest.LogCaptureFixture):
+    store = Store({"colour": colour_of, "kind": lambda obj: [obj["kind"]]})
+    put(store, {"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns", "labels": "none"}})
+    put(store, config_map("b"))
+    assert store.all_keys() == store.keys("kind", "ConfigMap") == [Key("ns", "a"), Key("ns", "b")]
+    assert store.keys("colour", "red") == [Key("ns", "b")]
+    (line,) = caplog.messages
+    assert line.startswith("ns/a is not found by colour: TypeError")
+    store.remove(Key("ns", "a"))
+    assert store.keys("kind", "ConfigMap") == [Key("ns", "b")]
+
+
 def test_children_are_found_by_the_owner_that_controls_them(store):
     put(store, config_map("a", owner="uid-1"))
     assert names(store.by_index(OWNER, "uid-1")) == ["a"]

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final, Protocol
 
 from isvc.api.resources import LLM_INFERENCE_SERVICES
-from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, maps_in, name_of, namespace_of
 from isvc.kube.resource import Resource
 from isvc.serving.llm.presets import preset_names
 from isvc.toolkit.store import Indexer
@@ -28,10 +28,11 @@ def configs_of(service: Object, prefix: str) -> Iterable[str]:
 
     Once configurations are applied the status has them all, and the references that are new to the spec are added.
     """
-    references = [ref.get("name", "") for ref in dig(service, "spec", "baseRefs") or ()]
-    applied = [ref.get("name", "") for ref in dig(service, "status", "appliedConfigs") or ()]
-    pinned: dict[str, str] = dig(service, "status", "annotations") or {}
-    implied = () if applied else (*pinned.values(), *preset_names(prefix))
+    references = [str(ref.get("name", "")) for ref in maps_in(dig(service, "spec", "baseRefs"))]
+    applied = [str(ref.get("name", "")) for ref in maps_in(dig(service, "status", "appliedConfigs"))]
+    pinned = dig(service, "status", "annotations")
+    names = map(str, pinned.values()) if isinstance(pinned, dict) else ()
+    implied = () if applied else (*names, *preset_names(prefix))
     return dict.fromkeys((*references, *applied, *implied))
 
 
@@ -54,6 +55,6 @@ def users_of(config: Object, names: Names, system_namespace: str) -> Iterator[Ke
 
 
 def _has_its_own(service: Object | None, name: str) -> bool:
-    applied = dig(service or {}, "status", "appliedConfigs") or ()
+    applied = maps_in(dig(service or {}, "status", "appliedConfigs"))
     places = {ref.get("namespace") for ref in applied if ref.get("name") == name}
     return places == {namespace_of(service)} if service else False

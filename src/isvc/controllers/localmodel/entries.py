@@ -5,7 +5,7 @@ from __future__ import annotations
 from isvc.api.annotations import LOCAL_MODEL, LOCAL_MODEL_NAMESPACE
 from isvc.api.codec import encode
 from isvc.api.localmodel import LocalModelCacheSpec, LocalModelInfo
-from isvc.kube.objects import Key, Object, dig, labels_of, namespace_of
+from isvc.kube.objects import Key, Object, dig, labels_of, maps_in, namespace_of
 
 
 def entry_of(cache: Key, spec: LocalModelCacheSpec, group: str) -> Object:
@@ -29,7 +29,7 @@ def key_of(entry: Object) -> Key:
 
 def entries_of(node: Object | None) -> list[Object]:
     """Returns the list of a node, a LocalModelNode."""
-    return dig(node, "spec", "localModels") or []
+    return maps_in(dig(node, "spec", "localModels"))
 
 
 def cache_used_by(service: Object) -> Key | None:

@@ -102,8 +102,13 @@ def reads(environment: Environment) -> tuple[Read, ...]:
 
 def _standings(node: Object | None) -> dict[Key, str]:
     """Returns the caches in a node's list, each with its state there."""
-    states = dig(node, "status", "modelStatus") or {}
+    states = _model_states(node)
     return {key: states.get(str(key), "") for key in map(key_of, entries_of(node))}
+
+
+def _model_states(node: Object | None) -> dict[str, str]:
+    states = dig(node, "status", "modelStatus")
+    return states if isinstance(states, dict) else {}
 
 
 def _models(node: Object) -> Iterator[str]:
@@ -111,7 +116,7 @@ def _models(node: Object) -> Iterator[str]:
 
 
 def _states(node: Object) -> Iterator[str]:
-    yield from (f"{model}={state}" for model, state in (dig(node, "status", "modelStatus") or {}).items())
+    yield from (f"{model}={state}" for model, state in _model_states(node).items())
 
 
 def _cache(service: Object) -> Iterable[str]:
@@ -121,7 +126,8 @@ def _cache(service: Object) -> Iterable[str]:
 
 def _volume_names(cache: Object) -> Iterator[str]:
     key = Key.of(cache)
-    for group in dig(cache, "spec", "nodeGroups") or ():
+    groups = dig(cache, "spec", "nodeGroups")
+    for group in map(str, groups) if isinstance(groups, list) else ():
         yield serving_volume(key, group, key.namespace).name
         yield download_volume(key, group, "").name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isvc.kube.objects import Object, dig, name_of, namespace_of
+from isvc.kube.objects import Object, dig, maps_in, name_of, namespace_of
 
 
 def qualify(namespace: str, model: str) -> str:
@@ -16,7 +16,8 @@ def model_name(spec: Object, service: str) -> str:
 
 def adapter_names(spec: Object) -> list[str]:
     """Names of the adapters that have one, in their order."""
-    return [adapter["name"] for adapter in dig(spec, "model", "lora", "adapters") or () if adapter.get("name")]
+    adapters = maps_in(dig(spec, "model", "lora", "adapters"))
+    return [str(adapter["name"]) for adapter in adapters if adapter.get("name")]
 
 
 def routing_names(raw: Object) -> set[str]:
@@ -29,8 +30,8 @@ def routing_names(raw: Object) -> set[str]:
 
 def addressed_models(raw: Object) -> set[str]:
     """Returns all names that the service's addresses answer for."""
-    addresses = dig(raw, "status", "addresses") or ()
-    return {model.get("name", "") for address in addresses for model in address.get("models") or ()}
+    addresses = maps_in(dig(raw, "status", "addresses"))
+    return {str(model.get("name", "")) for address in addresses for model in maps_in(address.get("models"))}
 
 
 def served_models(raw: Object) -> list[str]:
