@@ -47,6 +47,7 @@ log = logging.getLogger(__name__)
 
 DEADLINE = 30.0  # the longest that an API server waits
 BODY_LIMIT = 7 * 2**20  # controller-runtime's: two objects of 3 MB and some
+MOST_HELD = 16 * BODY_LIMIT  # by all bodies that are not complete: strangers may send them, and a pod has 500 MiB
 IDLE_SECONDS = 120.0  # longer than Go's 90, so that it is the client who hangs up
 
 
@@ -116,7 +117,7 @@ class WebhookServer(Handler[Request]):
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.set_alpn_protocols(["http/1.1"])
         self._certificate = CertificateFiles(self.tls, self._cert_dir / "tls.crt", self._cert_dir / "tls.key")
-        self._http = HttpServer(self, idle_seconds=IDLE_SECONDS, tls=self._certificate)
+        self._http = HttpServer(self, idle_seconds=IDLE_SECONDS, tls=self._certificate, most_held=MOST_HELD)
 
     def open(self) -> None:
         """Admits from now on; until then admission requests wait."""

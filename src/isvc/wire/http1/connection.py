@@ -59,8 +59,11 @@ class Connection(asyncio.Protocol, Generic[R]):
         handler: Handler[R],
         on_open: Callable[[Connection[R]], None],
         on_lost: Callable[[Connection[R]], None],
+        on_held: Callable[[int], None] = lambda change: None,
     ) -> None:
-        self._handler = handler
+        """`on_held` is called with the bytes of unfinished bodies by which the connection holds more or less."""
+        self._handler, self._on_held = handler, on_held
+        self.held, self.began = 0, 0.0  # bytes of a body that is not complete yet, and when its request began
         self._on_open, self._on_lost = on_open, on_lost
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
@@ -113,6 +116,7 @@ class Connection(asyncio.Protocol, Generic[R]):
 
     def abort(self) -> None:
         self._closing = True
+        self._let_go()
         self._transport.abort()
 
     # asyncio.Protocol
@@ -124,6 +128,7 @@ class Connection(asyncio.Protocol, Generic[R]):
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_lost(self)
         self._closing = True
+        self._let_go()
         del self._parser  # which refers to us: with it goes all of a connection, without the garbage collector
         self._waiting.clear()
         self._writable.set()
@@ -169,6 +174,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._body: list[bytes] = []
         self._size = self._head_size = 0
         self._in_head = True
+        self.began = self._loop.time()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -191,8 +197,16 @@ class Connection(asyncio.Protocol, Generic[R]):
         self._size += len(body)
         if self._size > self._handler.max_body:
             self._refuse_body()
-        if not self._refused:
+        if not self._refused and not self._closing:
             self._body.append(body)
+            self.held += len(body)
+            self._on_held(len(body))
+
+    def _let_go(self) -> None:
+        """Holds no body any more that is not complete."""
+        held, self.held, self._body = self.held, 0, []
+        if held:
+            self._on_held(-held)
 
     def _leave_http(self, ahead: bytes) -> None:
         if self._tunnel is not None:
@@ -203,6 +217,7 @@ class Connection(asyncio.Protocol, Generic[R]):
             self._close()
             return
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._let_go()
         path, _, query = self._url.decode("latin-1").partition("?")
         if "%" in path:
             path = unquote(path)
@@ -320,6 +335,7 @@ class Connection(asyncio.Protocol, Generic[R]):
         if self._refused:
             return
         self._refused = True
+        self._let_go()
         response = self._handler.refusal(status, message)
         self._transport.write(self._handler.head(response, None, close=True) + response.body)
         self._loop.call_later(LINGER_SECONDS, self._close)

@@ -1,13 +1,14 @@
 """Ports and the connections to them: what every server needs that is asked by strangers.
 
 Silent connections are closed, and so are those whose headers come too slowly. Where there are too many, the one that
-has been idle for longest makes room. A certificate that was replaced is shown to the next client. At the end what was
-asked is still answered.
+has been idle for longest makes room; where bodies that are not complete fill the memory, the one that began first. A
+certificate that was replaced is shown to the next client. At the end what was asked is still answered.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,13 +32,18 @@ class HttpServer(Generic[R]):
         idle_seconds: float,
         tls: ssl.SSLContext | CertificateFiles | None = None,
         max_connections: int = 0,
+        most_held: float = math.inf,
     ) -> None:
-        """Leaves a quarter of the process's file descriptors alone where no limit is given."""
+        """Leaves a quarter of the process's file descriptors alone where no limit is given.
+
+        `most_held` bounds the bytes of all bodies that are not complete.
+        """
         self._handler = handler
         self._idle_seconds = idle_seconds
         self._certificate = tls if isinstance(tls, CertificateFiles) else None
         self._tls = tls.context if isinstance(tls, CertificateFiles) else tls
         self._max_connections = max_connections or most_connections()
+        self._held, self._most_held = 0, most_held
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.Task[None] | None = None
         self._stopping = False
@@ -91,7 +97,7 @@ class HttpServer(Generic[R]):
     def _accept(self) -> Connection[R]:
         if self._certificate is not None:
             self._certificate.reload()
-        connection = Connection(self._handler, self._keep_in_bounds, self.connections.discard)
+        connection = Connection(self._handler, self._keep_in_bounds, self.connections.discard, self._note_held)
         if self._gives_up:
             connection.answer_once_more()
         return connection
@@ -103,6 +109,11 @@ class HttpServer(Generic[R]):
         elif len(self.connections) > self._max_connections:
             idle = [each for each in self.connections if each.is_idle and each is not connection]
             min(idle, key=lambda each: each.since, default=connection).abort()
+
+    def _note_held(self, change: int) -> None:
+        self._held += change
+        while self._held > self._most_held:
+            min((each for each in self.connections if each.held), key=lambda each: each.began).abort()
 
     async def _sweep(self) -> None:
         while True:

@@ -177,6 +177,19 @@ async def test_a_body_over_the_limit_is_refused(start: Start, body: bytes) -> No
     assert await answer(reader) == (413, b"Request entity too large: limit is 1000")
 
 
+async def test_bodies_that_do_not_end_cost_the_first_its_connection(start: Start) -> None:
+    running = await start(most_held=2500)
+    head = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n"
+    readers = []
+    for number in range(4):
+        readers.append(await running.connect(head + b"x" * 900))
+        await until(lambda: sum(each.held > 0 for each in running.http.connections) == min(len(readers), 2), "it holds")
+        assert [await ended(each) for each in readers[: max(number - 1, 0)]] == [True] * max(number - 1, 0)
+    running.writer.write(b"x" * 100)
+    assert await answer(readers[-1]) == (200, b"hello")
+    assert sum(each.held for each in running.http.connections) == running.http._held == 900
+
+
 async def test_a_request_on_a_half_closed_connection_leaves_nothing_behind(start: Start) -> None:
     running = await start()
     reader = await running.connect(GET + GET.replace(b"/", b"/stream", 1))
