@@ -97,15 +97,19 @@ class Reporter(Generic[O, P]):
                 self._recorder.event(owner, *event)
 
 
-def shorten(value: Any) -> Any:
+def shorten(status: Object) -> Object:
     """Returns a status with texts that fit into one: people write what conditions and failures quote."""
+    return status if len(orjson.dumps(status)) <= LONGEST_TEXT else _shorten(status)
+
+
+def _shorten(value: Any) -> Any:
     match value:
         case str():
             return value if len(value) <= LONGEST_TEXT else f"{value[: LONGEST_TEXT - 1]}…"
         case dict():
-            return {key: shorten(each) for key, each in value.items()}
+            return {key: _shorten(each) for key, each in value.items()}
         case list():
-            return [shorten(each) for each in value]
+            return [_shorten(each) for each in value]
     return value
 
 

@@ -31,9 +31,8 @@ class Template:
     @classmethod
     def of(cls, config: Object, kind: Type) -> Template:
         """Raises `DecodeError` for a configuration that is not of its type."""
-        text, is_in_strings = text_of(config, kind), _is_in_strings(config)
-        # Where every action ends, to find them takes time in proportion to the text; else each may look to its end.
-        return cls(text, is_in_strings, _syntax(_ACTION.sub("…", text)) if is_in_strings else (0, 0))
+        text = text_of(config, kind)
+        return cls(text, _is_in_strings(config), _syntax(_ACTION.sub("…", text)))
 
     def keeps_its_form(self, filled: str) -> bool:
         """Returns whether filling in changed only texts: no string begins or ends elsewhere, no field became empty."""
