@@ -15,6 +15,7 @@ from isvc.apiserver.resources.strategy import FieldError
 from isvc.apiserver.store.entry import DELETED, Event
 from isvc.apiserver.store.store import Store
 from isvc.kube.errors import InternalError
+from isvc.kube.gourl import parse_address
 from isvc.kube.objects import Object, dig
 
 SERVICE_NETWORK = "10.96.0.0/16"
@@ -74,12 +75,9 @@ class ServiceAddresses:
 
     def _check_ip(self, spec: dict[str, Any], asked: set[str | int]) -> None:
         address = spec.get("clusterIP")
-        if address not in asked:
+        wanted = parse_address(str(address))
+        if address not in asked or wanted is None:  # which validation refuses
             return
-        try:
-            wanted = ipaddress.ip_address(str(address))
-        except ValueError:
-            return  # which validation refuses
         if wanted.version == 6:
             raise Unassignable(invalid("spec.clusterIPs[0]", [address], "IPv6 is not configured on this cluster"))
         why = f"failed to allocate IP {address}: "

@@ -6,11 +6,12 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 from typing import Final
 
 from aiohttp import web
 
+from isvc.kube.gourl import parse_address
 from isvc.wire.bounded import Bounded
 
 WRONG_COSTS: Final = 1.0  # seconds
@@ -59,9 +60,8 @@ class Guesses:
 
 def network(address: str) -> str:
     """Returns who is behind an address: with IPv6 one machine has as many addresses as it likes below one prefix."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
+    parsed = parse_address(address.partition("%")[0])
+    if parsed is None:
         return address
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
         return str(ip_network((parsed, 64), strict=False))

@@ -7,6 +7,7 @@ does may be spelled differently afterwards (`HF://a b` becomes `hf://a%20b`).
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import quote, unquote_to_bytes
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -39,6 +40,14 @@ def normalize(text: str) -> str:
     path = _escape(slash + path)
     host = quote(authority, safe=_PRINTED_IN_HOST)
     return scheme + ("//" if host or path else "") + host + path + after
+
+
+def parse_address(host: str) -> IPv4Address | IPv6Address | None:
+    """Returns the IP address that a host is; None for a name, and for what is neither."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
 
 
 def url_host(host: str) -> str:

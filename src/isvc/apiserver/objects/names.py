@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
+from isvc.kube.gourl import parse_address
 from isvc.kube.names import DNS_1035_LABEL, DNS_LABEL, DNS_SUBDOMAIN
 
 _QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -144,8 +144,6 @@ def label_value(value: str) -> list[str]:
 
 def ip_address(value: str) -> list[str]:
     """Returns what is wrong with an IP address as a name: it has one spelling."""
-    try:
-        canonical = str(ipaddress.ip_address(value))
-    except ValueError:
+    if (address := parse_address(value)) is None:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
-    return [] if canonical == value else ["must be a valid canonical IP address"]
+    return [] if str(address) == value else ["must be a valid canonical IP address"]

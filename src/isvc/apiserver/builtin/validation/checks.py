@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from isvc.apiserver.field_errors import forbidden, invalid, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.apiserver.resources.strategy import FieldError
+from isvc.kube.gourl import parse_address
 from isvc.kube.objects import Object
 from isvc.kube.selectors import LabelSelector, is_label_key, is_label_value
 
@@ -103,9 +103,7 @@ def at_most_all(path: str, value: Any) -> Errors:
 
 
 def address(path: str, value: str) -> Errors:
-    try:
-        ipaddress.ip_address(value)
-    except ValueError:
+    if parse_address(value) is None:
         yield invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 

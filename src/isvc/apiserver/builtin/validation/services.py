@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 
 from isvc.apiserver.builtin.validation.checks import (
@@ -19,6 +18,7 @@ from isvc.apiserver.builtin.validation.containers import PROTOCOLS
 from isvc.apiserver.field_errors import Struct, duplicate, forbidden, invalid, not_supported, required
 from isvc.apiserver.objects import names
 from isvc.apiserver.resources.strategy import FieldError
+from isvc.kube.gourl import parse_address
 from isvc.kube.objects import Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -113,16 +113,10 @@ def ingress(obj: Object) -> Errors:
 
 
 def _host(path: str, host: str) -> Errors:
-    if not host:
-        return
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        pass
-    else:
+    if parse_address(host) is not None:
         yield invalid(path, host, "must be a DNS name, not an IP address")
-        return
-    yield from check_name(path, host, names.wildcard_subdomain if "*" in host else names.subdomain)
+    elif host:
+        yield from check_name(path, host, names.wildcard_subdomain if "*" in host else names.subdomain)
 
 
 def _paths(path: str, found: Iterable[Object]) -> Errors:
@@ -206,11 +200,8 @@ def endpoint_slice(obj: Object) -> Errors:
 
 
 def _family(path: str, value: str, kind: str) -> Errors:
-    try:
-        found = ipaddress.ip_address(value).version
-    except ValueError:
-        return
-    if f"IPv{found}" != kind:
+    found = parse_address(value)
+    if found is not None and f"IPv{found.version}" != kind:
         yield invalid(path, value, f"must be an {kind} address")
 
 

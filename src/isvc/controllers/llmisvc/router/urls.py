@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
 from isvc.controllers.llmisvc.observed import Network
 from isvc.controllers.llmisvc.router.paths import base_paths
 from isvc.controllers.llmisvc.router.validation import gateway_key
-from isvc.kube.gourl import url_host
+from isvc.kube.gourl import parse_address, url_host
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of
 from isvc.serving.hosts import CLUSTER_DOMAIN, service_host
 from isvc.serving.refused import Refused
@@ -130,8 +130,5 @@ def _is_internal(host: str) -> bool:
 
 
 def _is_private(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    return any(address in network for network in _PRIVATE if network.version == address.version)
+    address = parse_address(host)
+    return address is not None and any(address in each for each in _PRIVATE if each.version == address.version)

@@ -7,7 +7,6 @@ them or is about to expire; a name or address too many does no harm.
 from __future__ import annotations
 
 import base64
-import ipaddress
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache, lru_cache, partial
@@ -17,6 +16,7 @@ from isvc.controllers.llmisvc.observed import Observed
 from isvc.controllers.llmisvc.scheduler.features import has_tokenizer
 from isvc.controllers.llmisvc.workload.metadata import child_metadata
 from isvc.engine.plan import Child, ChildKey, Late
+from isvc.kube.gourl import parse_address
 from isvc.kube.objects import Object, annotations_of, dig, labels_of
 from isvc.kube.resource import SECRETS, SERVICES
 from isvc.kube.timestamps import timestamp
@@ -111,10 +111,7 @@ def _valid(addresses: list[str]) -> Iterator[str]:
 @lru_cache(maxsize=10_000)
 def _canonical(address: str) -> str:
     """Writes an address as certificates do; empty for a headless Service's None, or that of a pod that runs nowhere."""
-    try:
-        return str(ipaddress.ip_address(address))
-    except ValueError:
-        return ""
+    return str(parse_address(address) or "")
 
 
 def _is_due(observed: Observed, secret: Object) -> bool:

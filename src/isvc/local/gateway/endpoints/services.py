@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from isvc.kube.gourl import parse_address
 from isvc.kube.objects import Object, dig, labels_of, namespace_of
 from isvc.kube.resource import SERVICE_NAME_LABEL
 from isvc.local.gateway.endpoints.endpoint import Endpoint
@@ -60,13 +60,5 @@ def slice_endpoints(slices: Iterable[Object], port_name: str) -> list[tuple[Endp
         if (port.get("name") or "") == port_name and port.get("port")
         for endpoint in item.get("endpoints") or ()
         for address in endpoint.get("addresses") or ()
-        if _is_address(address)
+        if parse_address(address) is not None
     ]
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
