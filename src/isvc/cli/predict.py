@@ -49,7 +49,7 @@ def command(
 
 
 def _body(data: str | None, prompt: str | None) -> dict[str, Any]:
-    import orjson
+    from isvc.insight.operations.endpoint import parse_request
 
     if (data is None) == (prompt is None):
         raise click.UsageError("give a request with -d, or a prompt with -p")
@@ -59,13 +59,7 @@ def _body(data: str | None, prompt: str | None) -> dict[str, Any]:
         text = sys.stdin.buffer.read()
     else:
         text = data.encode() if data.lstrip().startswith("{") else Path(data.removeprefix("@")).read_bytes()
-    try:
-        body = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise click.ClickException(f"the request is not valid JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise click.ClickException("the request has to be a JSON object")
-    return body
+    return parse_request(text)
 
 
 async def _predict(

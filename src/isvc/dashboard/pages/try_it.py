@@ -25,7 +25,7 @@ from isvc.dashboard.pages.live import Event, stream
 from isvc.dashboard.pages.rendering import pretty, render, respond, wants_json
 from isvc.dashboard.pages.service import page_of
 from isvc.insight.operations import NotPossible
-from isvc.insight.operations.endpoint import Endpoint, find_endpoint
+from isvc.insight.operations.endpoint import Endpoint, find_endpoint, parse_request
 from isvc.insight.operations.signature import sample_from_model
 from isvc.kube.objects import Object, dig, uid_of
 from isvc.kube.readiness import is_ready
@@ -85,7 +85,7 @@ class TryPages:
             return respond(request, page_of(view, resource, service, "try.html", {"request": body, "answer": None}))
 
     async def _send(self, request: web.Request) -> web.Response:
-        body = await _body(request)
+        body = parse_request(str((await request.post()).get("request", "")))
         async with self._views.use(request) as view:
             resource, service = addressed_service(view, request)
             target = find_endpoint(service, body, direct=self._views.asks_directly)
@@ -151,17 +151,6 @@ class TryPages:
         seconds = self._clock.monotonic() - started
         yield Event("latency", render("latency.html", first=first, seconds=seconds, pieces=pieces))
         yield Event("done", "")
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    given = await request.post()
-    try:
-        body = orjson.loads(str(given.get("request", "")))
-    except orjson.JSONDecodeError as error:
-        raise NotPossible(f"the request is not valid JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise NotPossible("the request has to be a JSON object")
-    return body
 
 
 def _readable_answer(answer: bytes) -> str:

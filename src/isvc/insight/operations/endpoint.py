@@ -177,6 +177,19 @@ class Endpoint:
             raise Unanswered(f"{self.url} answered {status}: it leads to {location[:200] or 'nowhere'}", status)
 
 
+def parse_request(text: bytes | str) -> dict[str, Any]:
+    """Returns a request that somebody has written; refuses what is no JSON object."""
+    import orjson
+
+    try:
+        body = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise NotPossible(f"the request is not valid JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise NotPossible("the request has to be a JSON object")
+    return body
+
+
 def find_endpoint(service: Object, body: dict[str, Any], path: str = "", *, direct: bool = True) -> Endpoint:
     """Returns where to send the request; refuses a service without an address and a request of no known protocol."""
     url = str(dig(service, "status", "url") or dig(service, "status", "address", "url") or "").rstrip("/")
