@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from isvc.kube.objects import Object
+from isvc.kube.objects import Object, annotations_of
 
 ANNOTATION = "app.kubernetes.io/version"
 _FORM = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
@@ -38,5 +38,4 @@ def _problem(text: str) -> str:
 
 def of_template(template: Object) -> Version:
     """Returns the version that a pod template says it runs; the oldest where it does not say."""
-    annotations = template.get("metadata", {}).get("annotations") or {}
-    return parse(annotations.get(ANNOTATION) or "0.0.0")
+    return parse(annotations_of(template).get(ANNOTATION) or "0.0.0")
