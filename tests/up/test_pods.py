@@ -62,6 +62,18 @@ def test_a_pod_waits_for_its_gates_and_others_keep_their_conditions(here):
     assert condition("example.com/checked") == ("True", "")
 
 
+def test_a_pod_waits_until_its_scheduling_gates_are_removed(here):
+    gated = pod("held", "import time; time.sleep(600)")
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    here.apply(gated)
+    (scheduled,) = (each for each in status(here, "held")["conditions"] if each["type"] == "PodScheduled")
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "SchedulingGated")
+    wait = ("wait", "--for=jsonpath={.status.phase}=Running", "pod/held")
+    assert "timed out" in here.run("kubectl", *wait, "--timeout=1s", check=False)
+    here.kubectl("patch", "pod", "held", "--type=json", "-p", '[{"op": "remove", "path": "/spec/schedulingGates"}]')
+    here.kubectl(*wait, "--timeout=60s")
+
+
 def test_what_a_container_finds(here):
     here.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
     here.kubectl("create", "secret", "generic", "keys", "--from-literal=token=t0p")
