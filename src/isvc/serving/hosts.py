@@ -104,7 +104,10 @@ def url_path(name: str, namespace: str, settings: IngressConfig) -> str:
         path = render(settings.path_template, Fields(Name=name, Namespace=namespace))
     except TemplateError as error:
         raise Refused(f"error rendering the url template: {error}") from error
-    parts = urlsplit(path)
+    try:
+        parts = urlsplit(path)
+    except ValueError as error:
+        raise Refused(f'invalid url path "{path}": {error}') from error
     if parts.scheme or parts.netloc:
         raise Refused(f'invalid url path "{path}": contains either a scheme or a host')
     if not path.startswith("/"):

@@ -107,6 +107,7 @@ def test_keys_that_nobody_knows_are_found_wherever_they_are():
         ("inferenceService", '{"resource": {"cpuLimit": "q"}}', "inferenceService.resource.cpuLimit must be"),
         ("storageInitializer", '{"ociModelMode": "tar"}', "storageInitializer.ociModelMode must be"),
         ("router", '{"headers": {"a": ["b", 1]}}', "router.headers"),
+        ("scheduler", '{"expirationAnnotations": []}', "scheduler.expirationAnnotations must be"),
     ],
 )
 def test_a_bad_section_is_one_error_that_names_section_and_key(section: str, text: str, where: str):

@@ -49,7 +49,7 @@ def test_paths(template, expected):
     assert url_path("iris", "ns", ingress(path_template=template, ingress_domain="a.b")) == expected
 
 
-@pytest.mark.parametrize("template", ["http://x/{{ .Name }}", "{{ .Name }}", "{{ .Nope }}"])
+@pytest.mark.parametrize("template", ["http://x/{{ .Name }}", "http://[::1", "{{ .Name }}", "{{ .Nope }}"])
 def test_what_is_no_path_is_refused(template):
     with pytest.raises(Refused):
         url_path("iris", "ns", ingress(path_template=template, ingress_domain="a.b"))

@@ -6,7 +6,7 @@ Attribute names are the sections' own keys in snake_case. Empty strings mean "no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self, dataclass_transform
+from typing import Annotated, Any, NamedTuple, Self, dataclass_transform
 
 import msgspec
 
@@ -25,6 +25,7 @@ DISALLOWED_SERVICE_ANNOTATIONS = (
     "modelFormat",
 )
 DISALLOWED_SERVICE_LABELS = ("networking.knative.dev/visibility",)
+_SomeNames = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 _AMOUNTS = ("cpu_limit", "memory_limit", "cpu_request", "memory_request")
 
 
@@ -353,7 +354,7 @@ class AutoscalerConfig(Section):
 class SchedulerConfig(Section):
     """Of the schedulers of LLMInferenceServices. The first annotation is written, all of them are read."""
 
-    expiration_annotations: tuple[str, ...] = ("certificates.kserve.io/expiration",)
+    expiration_annotations: _SomeNames = ("certificates.kserve.io/expiration",)
 
 
 class PrometheusConfig(Section):
@@ -396,4 +397,4 @@ ALLOWS_DISRUPTION = "must be a number of pods from 1 or a percentage from 1% to 
 def allows_disruption(text: str) -> bool:
     """Returns whether at least one of any number of pods may go: of a share the cluster takes the next whole number."""
     number, percent = text.removesuffix("%"), text.endswith("%")
-    return number.isascii() and number.isdigit() and 1 <= int(number) <= (100 if percent else 2**31 - 1)
+    return number.isascii() and number.isdigit() and 1 <= int(number[:11]) <= (100 if percent else 2**31 - 1)

@@ -102,7 +102,7 @@ def _rollout(deploy: DeployConfig) -> Object:
 
 def _count_or_share(text: str) -> int | str:
     """Turns the text of a setting into a number where it is one: Kubernetes wants a number of pods as such."""
-    return int(text) if text.isdigit() else text
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
 
 
 def with_defaults(pod: Object) -> Object:

@@ -76,7 +76,7 @@ def test_where_one_replica_is_the_most_there_is_none(autoscaler: str, scale: dic
     assert (budget({ASKED: "1", CLASS: autoscaler}, **scale) is not None) is there
 
 
-@pytest.mark.parametrize("nothing", ["0", "0%", "101%", "-1", "half", "1.5", "²"])
+@pytest.mark.parametrize("nothing", ["0", "0%", "101%", "-1", "half", "1.5", "²", "9" * 5000])
 def test_a_budget_that_could_block_a_drain_for_good_is_refused(nothing: str) -> None:
     with pytest.raises(WorkloadRefused, match="from 1 or a percentage from 1% to 100%, or none"):
         budget({ASKED: nothing}, minReplicas=2)

@@ -47,6 +47,9 @@ def test_absolute_rollout_numbers_are_numbers():
     deploy = '{"defaultDeploymentMode": "%s", "deploymentRolloutStrategy": ' + strategy + "}"
     rollout = deployment(component(), Config.parse({"deploy": deploy % "Standard"})).manifest["spec"]["strategy"]
     assert rollout["rollingUpdate"] == {"maxSurge": 2, "maxUnavailable": "5%"}
+    too_large = Config.parse({"deploy": deploy.replace('"2"', f'"{2**70}"') % "Standard"})
+    rollout = deployment(component(), too_large).manifest["spec"]["strategy"]
+    assert rollout["rollingUpdate"]["maxSurge"] == str(2**70), "the API server says what is wrong with it"
     rollout = deployment(component(), Config.parse({"deploy": deploy % "Knative"})).manifest["spec"]["strategy"]
     assert rollout["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": "25%"}
 
