@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final
 
@@ -12,8 +13,8 @@ NUMBER: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 MOST_LEVELS: Final = 1000  # libyaml's own recursion would end the process
 
 
-class NestedTooDeeply(ValueError):
-    pass
+class UnfitForUse(ValueError):
+    """It may be YAML, but no text that people would write."""
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -34,16 +35,30 @@ def dump(*documents: Any, sort_keys: bool = False) -> str:
     return text
 
 
-def check_depth(text: str | bytes) -> None:
-    """Raises NestedTooDeeply, and `yaml.YAMLError` for what is no YAML."""
-    level = 0
+def check_shape(text: str | bytes, *, most_aliased: float = math.inf) -> None:
+    """Raises UnfitForUse for what would take the process's stack, or memory; `yaml.YAMLError` for what is no YAML.
+
+    `most_aliased` bounds the values that aliases stand for, where nobody else sees to that.
+    """
+    values = aliased = 0
+    sizes: dict[str, int] = {}  # of what has an anchor, by its name
+    opened: list[tuple[str | None, int]] = []  # the anchors of what is not complete, and how many values came before
     for event in yaml.parse(text, Loader=Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            level += 1
-            if level > MOST_LEVELS:
-                raise NestedTooDeeply(f"nested deeper than {MOST_LEVELS} levels")
+        if isinstance(event, yaml.AliasEvent):
+            values += (size := sizes.get(event.anchor or "", 1))
+            aliased += size
+            if aliased > most_aliased:
+                raise UnfitForUse(f"aliases stand for more than {most_aliased} values")
+        elif isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, values))
+            values += 1
+            if len(opened) > MOST_LEVELS:
+                raise UnfitForUse(f"nested deeper than {MOST_LEVELS} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
-            level -= 1
+            anchor, before = opened.pop()
+            sizes |= {anchor: values - before} if anchor else {}
+        else:
+            values += 1
 
 
 def _resolvers() -> dict[str, list[tuple[str, Any]]]:

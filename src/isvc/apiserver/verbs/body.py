@@ -51,10 +51,10 @@ def complaint(error: orjson.JSONDecodeError) -> str:
 def parse_yaml(body: bytes, kind: str) -> Any:
     import yaml
 
-    from isvc.kube.go_yaml import Loader, check_depth
+    from isvc.kube.go_yaml import Loader, check_shape
 
     try:
-        check_depth(body)
+        check_shape(body)
         value = yaml.load(body, Loader=Loader)  # noqa: S506
         if b"*" in body and _size(value, {}) > MAX_VALUES:
             raise ValueError("document contains excessive aliasing")

@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from isvc.kube.go_yaml import Loader, check_depth
+from isvc.kube.go_yaml import Loader, check_shape
 from isvc.kube.objects import Object
 
 STDIN: Final = "-"
@@ -138,7 +138,7 @@ def _values(text: str, source: str) -> Iterator[tuple[Any, int]]:
             pass
     loader = Loader(text)
     try:
-        check_depth(text)
+        check_shape(text)
         while loader.check_node():
             node = loader.get_node()
             _check(node, where)

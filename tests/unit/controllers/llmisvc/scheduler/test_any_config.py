@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from isvc.controllers.llmisvc.scheduler.config import text
 from isvc.controllers.llmisvc.scheduler.config.migrations import use_tokenizer_beside
 from isvc.controllers.llmisvc.scheduler.config.rewrite import edit_configs, rewrite
+from isvc.controllers.llmisvc.scheduler.config.text import load_config
 from isvc.kube.objects import Object
 from isvc.serving.refused import Refused
 
@@ -76,3 +79,24 @@ def test_any_configuration_is_rewritten_once(version: str, config: Any, more: li
     again = deployment(version, list(main["args"]))
     rewrite(again, url)
     assert again["spec"]["template"]["spec"]["containers"][0]["args"] == main["args"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 50_000,
+        "{a: " * 50_000,
+        "- " * 50_000 + "x",
+        "a: &a [x,x,x,x,x,x,x,x,x]\n"
+        + "".join(f"{new}: &{new} [{','.join(['*' + old] * 9)}]\n" for old, new in pairwise("abcdefghi")),
+    ],
+)
+def test_a_text_that_would_end_the_program_is_no_configuration(text: str) -> None:
+    """Whoever writes a service writes it; what a segmentation fault ends is everybody's manager, again and again."""
+    assert load_config(text) is None
+
+
+def test_a_text_may_repeat_itself_by_aliases() -> None:
+    text = "kind: EndpointPickerConfig\nplugins: [&a {type: x, name: a}, *a]\n"
+    plugin = {"type": "x", "name": "a"}
+    assert load_config(text) == {"kind": "EndpointPickerConfig", "plugins": [plugin, plugin]}

@@ -16,6 +16,7 @@ from isvc.kube.objects import Object
 
 _LITERAL, _QUOTED = "|", '"'
 _LARGEST = 2**63
+_MOST_ALIASED = 100_000  # values; nine lines of aliases of aliases stand for billions
 _PLAIN = "tag:yaml.org,2002:str"
 _BOOLEANS_OF_GO = ("y", "Y", "n", "N")
 
@@ -54,12 +55,13 @@ def dump(config: Object, *, sort: bool = True) -> str:
     return _as_yaml(orjson.dumps(_sort(config) if sort else config))
 
 
-# Most services have the same configuration, and YAML is slow.
+# Most services have the same configuration, and YAML is slow. The author of a service writes it.
 @lru_cache(maxsize=256)
 def _as_json(text: str) -> bytes:
     try:
+        go_yaml.check_shape(text, most_aliased=_MOST_ALIASED)
         return orjson.dumps(yaml.load(text, go_yaml.Loader))  # noqa: S506 - it is a safe one
-    except (yaml.YAMLError, orjson.JSONEncodeError):
+    except (yaml.YAMLError, go_yaml.UnfitForUse, orjson.JSONEncodeError):
         return b"null"
 
 
