@@ -50,15 +50,15 @@ def resolve_adapters(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
 def _resolve(spec: LLMInferenceServiceSpec) -> tuple[Adapter, ...]:
     given = spec.model.lora.adapters if spec.model.lora else ()
     disabled = spec.storage_initializer is not None and spec.storage_initializer.enabled is False
-    found: list[Adapter] = []
+    found: dict[str, Adapter] = {}  # by path
     for entry in sorted(given, key=lambda entry: entry.name or ""):
         adapter = Adapter(name := entry.name or "", entry.uri, f"{_FOLDER}/{_segment(name)}")
         _check(adapter, disabled)
-        if namesake := next((other for other in found if other.path == adapter.path), None):
+        if namesake := found.get(adapter.path):
             both = f'LoRA adapters "{namesake.name}" and "{adapter.name}"'
             raise Refused(f"{both} would both be mounted at {adapter.path}: rename one of them")
-        found.append(adapter)
-    return tuple(found)
+        found[adapter.path] = adapter
+    return tuple(found.values())
 
 
 def attach(observed: Observed, pod: Object, container_name: str, resolved: tuple[Adapter, ...]) -> None:

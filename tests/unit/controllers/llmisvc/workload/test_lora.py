@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from tests.unit.controllers.llmisvc.workload.workloads import POD, container, workload
 
@@ -84,6 +86,14 @@ def test_adapters_need_the_initializer(uri: str) -> None:
 def test_two_adapters_never_share_a_folder() -> None:
     with pytest.raises(Refused, match='"a-b" and "a/b" would both be mounted at /mnt/lora/a-b'):
         resolve_adapters(adapted("hf://a/b", ("a/b", "hf://x/1"), ("a-b", "hf://x/2")).spec)
+
+
+def test_many_adapters_take_time_in_proportion() -> None:
+    """An object of a megabyte has thousands, and while they are read all other services wait."""
+    observed = adapted("hf://a/b", *((f"a{number}", "hf://x/1") for number in range(15_000)))
+    began = process_time()
+    assert len(resolve_adapters(observed.spec)) == 15_000
+    assert process_time() - began < 2
 
 
 def test_a_name_that_is_no_label_still_gives_a_volume() -> None:
