@@ -5,6 +5,7 @@ They change the dict they are given, so that a builder that made its own copy on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from isvc.kube.objects import Object
@@ -67,25 +68,30 @@ def merge_env(container: Object, overrides: list[Object]) -> None:
             entry.pop("value", None)
 
 
-def add_missing_env(container: Object, variables: list[Object]) -> None:
-    env = ensure_list(container, "env")
-    env.extend(entry for entry in variables if find_by_name(env, entry["name"]) is None)
+def add_missing(entries: list[Object], others: Iterable[Object]) -> list[Object]:
+    """Appends the others whose name no entry has yet; returns those."""
+    known, added = {entry.get("name") for entry in entries}, list[Object]()
+    for other in others:
+        if other["name"] not in known:
+            known.add(other["name"])
+            added.append(other)
+    entries += added
+    return added
+
+
+def add_missing_env(container: Object, variables: Iterable[Object]) -> None:
+    add_missing(ensure_list(container, "env"), variables)
 
 
 def add_volume(spec: Object, volume: Object) -> None:
     """Adds a volume unless one of that name is there."""
-    volumes = ensure_list(spec, "volumes")
-    if find_by_name(volumes, volume["name"]) is None:
-        volumes.append(volume)
+    add_missing(ensure_list(spec, "volumes"), [volume])
 
 
-def add_mount(container: Object, volume: str, path: str, *, sub_path: str = "", read_only: bool = False) -> bool:
-    """Mounts a volume unless the container already mounts it; True when the mount is new."""
-    mounts = ensure_list(container, "volumeMounts")
-    if find_by_name(mounts, volume) is not None:
-        return False
-    mounts.append(mount(volume, path, sub_path=sub_path, read_only=read_only))
-    return True
+def add_mount(container: Object, volume: str, path: str, *, sub_path: str = "", read_only: bool = False) -> None:
+    """Mounts a volume unless the container already mounts it."""
+    entry = mount(volume, path, sub_path=sub_path, read_only=read_only)
+    add_missing(ensure_list(container, "volumeMounts"), [entry])
 
 
 def mount(volume: str, path: str, *, sub_path: str = "", read_only: bool = False) -> Object:

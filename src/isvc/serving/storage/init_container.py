@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from isvc.kube.objects import Object
 from isvc.serving.config.sections import StorageInitializerConfig
 from isvc.serving.containers import (
+    add_missing,
     add_missing_env,
-    add_mount,
-    add_volume,
     ensure_list,
     find_by_name,
     find_container,
@@ -44,17 +44,37 @@ def init_container(config: StorageInitializerConfig, arguments: list[str]) -> Ob
     }
 
 
+class ModelVolume(NamedTuple):
+    """A claim, or an empty folder, and where it is mounted."""
+
+    path: str
+    name: str
+    claim: str = ""
+    sub_path: str = ""
+
+
 def mount_model(
     spec: Object, container_name: str, path: str, volume: str, *, claim: str = "", sub_path: str = "", read_only: bool
 ) -> None:
     """Mounts the model's volume, a claim or an empty folder, into a container; an init container may always write."""
+    mount_models(spec, container_name, [ModelVolume(path, volume, claim, sub_path)], read_only=read_only)
+
+
+def mount_models(spec: Object, container_name: str, volumes: Sequence[ModelVolume], *, read_only: bool) -> None:
+    """Mounts volumes that the container does not mount yet."""
     container = find_container(spec, container_name)
     if container is None:
         container, read_only = find_init_container(spec, container_name), False
-    if container is None or not add_mount(container, volume, path, sub_path=sub_path, read_only=read_only):
+    if container is None or not volumes:
         return
-    source: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
-    add_volume(spec, {"name": volume, **source})
+    mounts = (mount(each.name, each.path, sub_path=each.sub_path, read_only=read_only) for each in volumes)
+    mounted = {each["name"] for each in add_missing(ensure_list(container, "volumeMounts"), mounts)}
+    add_missing(ensure_list(spec, "volumes"), (_volume(each) for each in volumes if each.name in mounted))
+
+
+def _volume(volume: ModelVolume) -> Object:
+    source: Object = {"persistentVolumeClaim": {"claimName": volume.claim}} if volume.claim else {"emptyDir": {}}
+    return {"name": volume.name, **source}
 
 
 def ca_bundle(container: Object, config: StorageInitializerConfig, in_system_namespace: bool) -> tuple[str, str] | None:

@@ -15,7 +15,8 @@ from isvc.kube.objects import Object
 from isvc.serving.containers import find_container
 from isvc.serving.names import child
 from isvc.serving.refused import Refused
-from isvc.serving.storage import Source, init_container
+from isvc.serving.storage import Source
+from isvc.serving.storage.init_container import ModelVolume, mount_models
 from isvc.serving.storage.uris import PVC, parse_pvc
 
 # Not under the model's own path: that is mounted read-only, and nothing can be mounted inside.
@@ -65,12 +66,12 @@ def attach(observed: Observed, pod: Object, container_name: str, resolved: tuple
     """Mounts the adapters that lie on claims, and has the server load all of them, unless its flags say what."""
     if not resolved:
         return
-    for adapter in resolved:
-        if adapter.uri.startswith(PVC):
-            claim, path = parse_pvc(adapter.uri)
-            init_container.mount_model(
-                pod, container_name, adapter.path, _volume(adapter), claim=claim, sub_path=path, read_only=True
-            )
+    volumes = [
+        ModelVolume(adapter.path, _volume(adapter), *parse_pvc(adapter.uri))
+        for adapter in resolved
+        if adapter.uri.startswith(PVC)
+    ]
+    mount_models(pod, container_name, volumes, read_only=True)
     container = find_container(pod, container_name)
     if container is None:
         raise Refused(f'no container "{container_name}" in pod spec for LoRA injection')
