@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from isvc.pods.storage_initializer.tarballs import members, open_tar, unpack_member
-from isvc.pods.storage_initializer.unpacking import Budget, Tree, path_inside
+from isvc.pods.storage_initializer.unpacking import Budget, Tree, path_inside, quote_name
 from isvc.pods.stores.errors import Damaged
 
 MODELS: Final = "models"
@@ -21,9 +21,13 @@ _OPAQUE: Final = ".wh..wh..opq"
 _HERE: Final = PurePosixPath()
 
 
-def apply_layer(layer: Path, folder: Path) -> None:
-    """Brings the folder, which stands for /models of the layers before, to what it is with this layer."""
-    tree = Tree(folder, Budget(layer.stat().st_size))
+def apply_layer(layer: Path, folder: Path, budget: Budget) -> None:
+    """Brings the folder, which stands for /models of the layers before, to what it is with this layer.
+
+    The budget is that of all layers: an image may have thousands, each of them harmless.
+    """
+    budget.grow(layer.stat().st_size)
+    tree = Tree(folder, budget)
     try:
         with open_tar(layer, tree.budget) as tar:
             _Layer(tree).unpack(tar)
@@ -43,6 +47,7 @@ class _Layer:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._own: set[Path] = set()  # what this layer has brought so far
+        self._hidden: set[tuple[Path, bool]] = set()  # earlier layers bring nothing new: once is enough
 
     def unpack(self, tar: tarfile.TarFile) -> None:
         for member in members(tar):
@@ -60,7 +65,8 @@ class _Layer:
         if member.islnk():
             source = path_inside(member.linkname.lstrip("/"))
             if source.parts[:1] != (MODELS,):
-                raise Damaged(f"{member.name!r} is a hard link to {member.linkname!r}, outside /{MODELS}")
+                name, target = quote_name(member.name), quote_name(member.linkname)
+                raise Damaged(f"{name} is a hard link to {target}, outside /{MODELS}")
             self.tree.make_hard_link(path, _below_models(source))
         else:
             unpack_member(tar, member, path, self.tree)
@@ -75,14 +81,14 @@ class _Layer:
         else:
             name = whiteout.name.removeprefix(_WHITEOUT)
             if name in ("", ".", ".."):
-                raise Damaged(f"{str(whiteout)!r} hides something outside its folder")
+                raise Damaged(f"{quote_name(whiteout)} hides something outside its folder")
             hidden, whole = whiteout.with_name(name), True
         if hidden == _HERE or hidden == PurePosixPath(MODELS):
-            self._remove_earlier(self.tree.root, whole=False)
+            self._hide_earlier(self.tree.root, whole=False)
         elif hidden.parts[0] == MODELS:
             place = self._without_links(_below_models(hidden))
             if place is not None:
-                self._remove_earlier(place, whole=whole)
+                self._hide_earlier(place, whole=whole)
 
     def _without_links(self, path: PurePosixPath) -> Path | None:
         """Returns the place of an earlier layer's entry; None if there is none, or only through a link."""
@@ -92,6 +98,11 @@ class _Layer:
             if place.is_symlink() or not place.is_dir():
                 return None
         return place / path.name
+
+    def _hide_earlier(self, place: Path, *, whole: bool) -> None:
+        if (place, whole) not in self._hidden:
+            self._hidden.add((place, whole))
+            self._remove_earlier(place, whole=whole)
 
     def _remove_earlier(self, place: Path, *, whole: bool) -> None:
         """Removes what earlier layers put there, `whole`: the place itself, too."""

@@ -18,7 +18,8 @@ SHORTEST: Final = 6  # a shorter value is no secret, and would mask words
 _SECRET_NAME: Final = re.compile(
     r"secret|token|passw|credential|signature|_key\b|access_key|headers$|^(TLS_KEY|auth)$", re.IGNORECASE
 )
-_ADDRESS: Final = re.compile(r"""\b([a-z][a-z0-9+.-]*:/{1,2})([^\s'"<>?#]*)([?#][^\s'"<>]*)?""", re.IGNORECASE)
+# It begins where a scheme does and nowhere within: otherwise the time it takes would grow with a text's square.
+_ADDRESS: Final = re.compile(r"""(?<![a-z0-9+.-])([a-z0-9+.-]+:/{1,2})([^\s'"<>?#]*)([?#][^\s'"<>]*)?""", re.IGNORECASE)
 # A path and query without their host, as http libraries name them: /model.bin?sig=…
 _QUERY: Final = re.compile(r"""(?<=[\w/])\?[\w.~%-]+=[^\s'"<>]*""")
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import IO, Any, Final
 
-from isvc.pods.storage_initializer.unpacking import Budget, Tree, is_mangled, path_inside
+from isvc.pods.storage_initializer.unpacking import Budget, Tree, is_mangled, path_inside, quote_name
 from isvc.pods.stores.errors import Damaged, Unsupported
 
 LARGEST_READ: Final = 16 << 20  # tarfile reads a whole extended header into memory
@@ -25,6 +25,7 @@ ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 # What the standard library raises for content that is cut off or mangled.
 BROKEN: Final = (
     tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, LookupError, OverflowError, struct.error,
+    RecursionError,
 )  # fmt: skip
 
 
@@ -71,7 +72,7 @@ def unpack_member(tar: tarfile.TarFile, member: tarfile.TarInfo, path: PurePosix
         with content:
             tree.write_file(path, content, executable=bool(member.mode & 0o100))
     else:
-        raise Damaged(f"{member.name!r} is a device or a pipe, not a file")
+        raise Damaged(f"{quote_name(member.name)} is a device or a pipe, not a file")
 
 
 def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

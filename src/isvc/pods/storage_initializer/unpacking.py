@@ -25,6 +25,7 @@ UNSUSPICIOUS_SIZE: Final = 1 << 30
 HIGHEST_RATIO: Final = 200  # of what is unpacked to what was downloaded; weights rarely shrink to a half
 ENTRY_COST: Final = 4096  # what even an empty file takes on a disk
 DEEPEST: Final = 100  # folders in folders
+LONGEST_QUOTE: Final = 80  # of a name in a message: an archive may have names of megabytes
 _BAD_NAME: Final = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.ELOOP, errno.ENOTDIR)
 
 
@@ -32,8 +33,13 @@ class Budget:
     """How many bytes an archive may still unpack to."""
 
     def __init__(self, archive_size: int) -> None:
-        self.limit = max(UNSUSPICIOUS_SIZE, archive_size * HIGHEST_RATIO)
-        self._spent = 0
+        self._archive_size = self._spent = 0
+        self.grow(archive_size)
+
+    def grow(self, archive_size: int) -> None:
+        """Allows for a further archive."""
+        self._archive_size += archive_size
+        self.limit = max(UNSUSPICIOUS_SIZE, self._archive_size * HIGHEST_RATIO)
 
     def spend(self, count: int) -> None:
         self._spent += count
@@ -44,13 +50,19 @@ class Budget:
             raise Damaged(f"it unpacks to more than {HIGHEST_RATIO} times its size, as an archive made to fill disks")
 
 
+def quote_name(name: object) -> str:
+    """Returns a name from an archive as messages have it, however long it is."""
+    text = str(name)
+    return repr(text) if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]!r}…"
+
+
 def path_inside(name: str) -> PurePosixPath:
     """Returns an entry's name as a path below the folder; a name that leads out of it is refused."""
     if "\0" in name or name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/"):
-        raise Damaged(f"{name!r} would be unpacked outside the model's folder")
+        raise Damaged(f"{quote_name(name)} would be unpacked outside the model's folder")
     path = PurePosixPath(*(part for part in name.split("/") if part not in ("", ".")))
     if len(path.parts) > DEEPEST:
-        raise Damaged(f"{name[:80]!r}… is more than {DEEPEST} folders deep")
+        raise Damaged(f"{quote_name(name)} is more than {DEEPEST} folders deep")
     return path
 
 
@@ -84,7 +96,7 @@ class Tree:
 
     def make_symlink(self, path: PurePosixPath, target: str) -> None:
         if not target or target.startswith("/") or "\0" in target:
-            raise Damaged(f"{str(path)!r} is a link to {target!r}, outside the model's folder")
+            raise Damaged(f"{quote_name(path)} is a link to {quote_name(target)}, outside the model's folder")
         with self._refuse_bad_name(path):
             self._empty_place(path).symlink_to(target)
 
@@ -92,7 +104,7 @@ class Tree:
         with self._refuse_bad_name(path):
             original = self._parent(source) / source.name
             if path == source or original.is_symlink() or not original.is_file():
-                raise Damaged(f"{str(path)!r} is a hard link to {str(source)!r}, which is no file before it")
+                raise Damaged(f"{quote_name(path)} is a hard link to {quote_name(source)}, which is no file before it")
             os.link(original, self._empty_place(path), follow_symlinks=False)
 
     def remove_symlinks_to_nowhere(self) -> None:
@@ -102,13 +114,14 @@ class Tree:
             for link in (path for name in (*folders, *files) if (path := Path(folder, name)).is_symlink()):
                 shown = str(link.relative_to(self.root))
                 try:
+                    link.stat()  # the system follows 40 links at most; resolve() would follow each of a long chain
                     target = link.resolve(strict=True)
                 except (OSError, RuntimeError):  # RuntimeError: a circle
-                    log.warning("%r is a link that leads nowhere; it is left out", shown)
+                    log.warning("%s is a link that leads nowhere; it is left out", quote_name(shown))
                     link.unlink()
                     continue
                 if not target.is_relative_to(root):
-                    raise Damaged(f"{shown!r} is a link that leads outside the model's folder")
+                    raise Damaged(f"{quote_name(shown)} is a link that leads outside the model's folder")
 
     def _parent(self, path: PurePosixPath) -> Path:
         """Returns the folder of an entry, made when it is missing and never reached through a link."""
@@ -116,7 +129,7 @@ class Tree:
         for part in path.parts[:-1]:
             place /= part
             if place.is_symlink() or (place.exists() and not place.is_dir()):
-                raise Damaged(f"{str(path)!r} would be unpacked through {part!r}, which is no folder")
+                raise Damaged(f"{quote_name(path)} would be unpacked through {quote_name(part)}, which is no folder")
             if not place.exists():
                 self.budget.spend(ENTRY_COST)
                 place.mkdir()
@@ -140,5 +153,5 @@ class Tree:
             yield
         except OSError as error:
             if error.errno in _BAD_NAME:
-                raise Damaged(f"{str(path)[:80]!r} cannot be unpacked: {error.strerror}") from error
+                raise Damaged(f"{quote_name(path)} cannot be unpacked: {error.strerror}") from error
             raise

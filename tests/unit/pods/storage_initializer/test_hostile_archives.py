@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
@@ -78,10 +79,11 @@ def make_home(root: Path) -> Home:
 
 
 def apply(home: Home, *layers: bytes) -> None:
+    budget = Budget(0)
     for content in layers:
         layer = home.root.parent / f"{home.root.name}.layer"
         layer.write_bytes(content)
-        apply_layer(layer, home.folder)
+        apply_layer(layer, home.folder, budget)
     check_links(home.folder)
 
 
@@ -219,6 +221,43 @@ def test_millions_of_empty_files_are_stopped(home: Home, monkeypatch: pytest.Mon
     (home.folder / "model.tgz").write_bytes(content)
     with pytest.raises(Damaged, match="times its size"):
         unpack(home.folder / "model.tgz", home.folder)
+
+
+def test_bombs_in_many_layers_are_stopped(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("isvc.pods.storage_initializer.unpacking.UNSUSPICIOUS_SIZE", 4 << 20)
+    with pytest.raises(Damaged, match="times its size"):
+        apply(home, *(gzip.compress(tar_of(Entry(f"models/{number}", content=bytes(1 << 20)))) for number in range(5)))
+
+
+def test_names_of_megabytes_are_not_repeated(home: Home) -> None:
+    (home.folder / "model.tar").write_bytes(tar_of(Entry("/" + "a." * (1 << 20))))
+    with pytest.raises(Damaged) as refused:
+        unpack(home.folder / "model.tar", home.folder)
+    assert len(str(refused.value)) < 250
+
+
+def test_headers_for_nothing_but_headers_are_refused(home: Home) -> None:
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 5
+    (home.folder / "model.tar").write_bytes((info.tobuf(tarfile.GNU_FORMAT) + b"name\0".ljust(512, b"\0")) * 2000)
+    with pytest.raises(Damaged, match="cannot be read"):
+        unpack(home.folder / "model.tar", home.folder)
+
+
+def test_a_chain_of_links_is_not_followed_for_each(home: Home) -> None:
+    chain = [Entry(str(number), tarfile.SYMTYPE, str(number - 1)) for number in range(1, 300)]
+    (home.folder / "model.tar").write_bytes(tar_of(Entry("0"), *chain))
+    with patch.object(os, "readlink", wraps=os.readlink) as followed:
+        unpack(home.folder / "model.tar", home.folder)
+    assert followed.call_count < 50 * 300
+    assert (home.folder / "40").read_bytes() == b""
+
+
+def test_what_is_hidden_a_thousand_times_is_looked_for_once(home: Home) -> None:
+    with patch.object(Path, "iterdir", autospec=True, side_effect=Path.iterdir) as looked:
+        apply(home, tar_of(Entry("models/a/b"), *[Entry("models/.wh..wh..opq"), Entry("models/.wh.a")] * 1000))
+    assert looked.call_count < 10
+    assert home.inside() == {"a/b": b""}
 
 
 def zip_with_a_nameless_entry() -> bytes:

@@ -114,3 +114,13 @@ def test_a_header_that_python_refuses(tmp_path: Path) -> None:
 )
 def test_text(text: str, shown: str) -> None:
     assert Redaction(["abcdef123", "yes"])(text) == shown
+
+
+def test_what_looks_like_schemes_takes_no_longer_than_other_text() -> None:
+    redact, text = Redaction(), "a." * (1 << 20)
+    assert redact(f"{text} {text}https://me:{SECRET}@host/?{SAS}") == f"{text} {text}https://***@host/?***"
+
+
+@pytest.mark.parametrize("before", ["", "-", "_", "1", ".", "=", "ü", "git+"])
+def test_whatever_stands_before_an_address(before: str) -> None:
+    assert SECRET not in Redaction()(f"{before}https://me:{SECRET}@host/?{SAS}")

@@ -11,6 +11,7 @@ from isvc.pods.storage_initializer.layers import MODELS, apply_layer, check_link
 from isvc.pods.storage_initializer.registry import Blob, Registry
 from isvc.pods.storage_initializer.tarballs import zstd
 from isvc.pods.storage_initializer.transfer import download
+from isvc.pods.storage_initializer.unpacking import Budget
 from isvc.pods.stores.errors import Damaged, NotFound, StorageError, Unsupported
 from isvc.pods.stores.settings import Settings
 
@@ -33,9 +34,10 @@ def fetch(uri: str, folder: Path, settings: Settings) -> None:
     layers = [layer for layer in _layers(manifest) if _is_readable(uri, layer)]
     downloads = folder.with_name(f"{folder.name}.layers")
     downloads.mkdir(exist_ok=True)
+    budget = Budget(0)
     for layer in layers:
         download(f"{uri} layer {layer.digest[:19]}", [registry.file(layer)], downloads)
-        apply_layer(downloads / "layer", folder)
+        apply_layer(downloads / "layer", folder, budget)
     (downloads / "layer").unlink(missing_ok=True)
     downloads.rmdir()
     check_links(folder)
