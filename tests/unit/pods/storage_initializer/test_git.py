@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -167,6 +168,46 @@ def test_paths_out_of_the_folder_are_refused(server: Site, work: Path, tmp_path:
     _git(work, "update-ref", "refs/heads/evil", commit)
     assert bring(server, tmp_path / "models" / "model", "#evil")[0] == 6
     assert not list((tmp_path / "models").rglob("x"))
+
+
+def test_folders_within_folders_that_hold_nothing_come_to_an_end(
+    server: Site, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten levels, each of which holds the next ten times: ten objects, and ten thousand million folders."""
+    monkeypatch.setattr("isvc.pods.storage_initializer.unpacking.UNSUSPICIOUS_SIZE", 1 << 20)
+    tree = _hash(work, "tree", b"")
+    for _ in range(10):
+        tree = _hash(work, "tree", b"".join(b"40000 %d\0" % number + bytes.fromhex(tree) for number in range(10)))
+    who = "a <a@b> 0 +0000"
+    commit = _hash(work, "commit", f"tree {tree}\nauthor {who}\ncommitter {who}\n\nx\n".encode())
+    _git(work, "update-ref", "refs/heads/evil", commit)
+    status, message = bring(server, tmp_path / "models" / "model", "#evil")
+    assert status == 6
+    assert "made to fill disks" in message
+
+
+def test_a_list_of_branches_without_an_end_is_left(
+    server: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(answer: Answer) -> bool:
+        answer.send_response(200)
+        answer.send_header("Content-Type", "application/x-git-upload-pack-advertisement")
+        answer.end_headers()
+        answer.wfile.write(b"001e# service=git-upload-pack\n0000")
+        with contextlib.suppress(ConnectionError):
+            for number in range(1 << 20):
+                line = b"%040d refs/heads/%d\n" % (number, number)
+                answer.wfile.write(b"%04x" % (len(line) + 4) + line)
+            served_all.append(True)
+        answer.close_connection = True
+        return True
+
+    served_all: list[bool] = []
+    monkeypatch.setattr(git, "LARGEST_JSON", 1 << 20)
+    server.spoil = endless
+    status, message = bring(server, tmp_path / "models" / "model")
+    assert (status, served_all) == (6, [])
+    assert "has no end" in message
 
 
 def _hash(work: Path, kind: str, content: bytes) -> str:

@@ -20,8 +20,8 @@ from urllib.parse import unquote
 from isvc.pods.storage_initializer.fetching import Room
 from isvc.pods.storage_initializer.remote import Digest, RemoteFile
 from isvc.pods.storage_initializer.transfer import download
-from isvc.pods.storage_initializer.unpacking import Budget, Tree, path_inside
-from isvc.pods.storage_initializer.web import Pace, Web, WebFile, basic, split_login
+from isvc.pods.storage_initializer.unpacking import ENTRY_COST, Budget, Tree, path_inside
+from isvc.pods.storage_initializer.web import LARGEST_JSON, Pace, Web, WebFile, basic, split_login
 from isvc.pods.storage_initializer.web_policy import origin
 from isvc.pods.stores.errors import Damaged, Interrupted, NotFound, need
 from isvc.pods.stores.settings import Settings
@@ -75,9 +75,11 @@ def _check_out(
         with need("dulwich.repo", "git").Repo.init_bare(str(clone)) as local:
             commit = _fetch(uri, repository, web, local, clone)
             tree.budget = Budget(sum(path.stat().st_size for path in clone.rglob("*.pack")))
-            for entry in objects.iter_tree_contents(local.object_store, local[commit].tree):
+            for entry in objects.iter_tree_contents(local.object_store, local[commit].tree, include_trees=True):
                 path = path_inside(entry.path.decode(errors="surrogateescape"))
-                if stat.S_IFMT(entry.mode) != _SUBMODULE and settings.wants(str(path)):
+                # One folder may stand in many places, each of which again in many: looking is not for nothing.
+                tree.budget.spend(ENTRY_COST)
+                if stat.S_IFMT(entry.mode) not in (stat.S_IFDIR, _SUBMODULE) and settings.wants(str(path)):
                     yield from _write(path, entry.mode, local[entry.sha].data, tree)
     except errors.NotGitRepository as error:
         raise NotFound(f"{uri}: there is no repository") from error
@@ -156,24 +158,35 @@ def _client(repository: Repository, web: Web, clone: Path) -> Any:
         ) -> tuple[Any, Callable[[int], bytes]]:
             own = repository.headers if origin(url) == origin(repository.url) else {}
             body = data if data is None or isinstance(data, bytes) else b"".join(data)
-            answer = _Answer(web.get(url, {**(headers or {}), **own}, body), url, clone)
+            lists_names = (data is None and "/info/refs" in url) or b"command=ls-refs" in (body or b"")[:100]
+            limit = LARGEST_JSON if lists_names else None
+            answer = _Answer(web.get(url, {**(headers or {}), **own}, body), url, clone, limit)
             return answer, answer.read
 
     return Client(repository.url)
 
 
 class _Answer:
-    """An answer as dulwich wants it."""
+    """An answer as dulwich wants it. It keeps branches and tags in memory, so that a list of them has a limit."""
 
-    def __init__(self, opened: AbstractContextManager[HTTPResponse], url: str, clone: Path) -> None:
+    def __init__(
+        self, opened: AbstractContextManager[HTTPResponse], url: str, clone: Path, limit: int | None = None
+    ) -> None:
         self._opened = opened
         self._response = opened.__enter__()
         self._room, self._pace = Room(clone, url), Pace()
+        self._url, self._left = url, limit
         self.content_type = self._response.headers.get("Content-Type")
         self.redirect_location = "" if self._response.url == url else self._response.url
 
     def read(self, count: int = -1) -> bytes:
+        if self._left is not None and not 0 <= count <= self._left:
+            count = self._left + 1
         data = self._response.read(count)
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                raise Damaged(f"{self._url}: the list of branches and tags has no end")
         self._room.take(len(data))
         self._pace.take(len(data))
         return data
