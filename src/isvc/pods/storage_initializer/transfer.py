@@ -29,6 +29,7 @@ def download(
 
     They are `alone` in it where nothing else brings any.
     """
+    _refuse_same_place(files)
     sizes = [file.size for file in files]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     expect_room(folder, total or 0)
@@ -49,6 +50,15 @@ def download(
         for partial in tuple(job.under_way):
             partial.save()
     log.info("%s: %d files, %s", what, len(files), job.progress.describe())
+
+
+def _refuse_same_place(files: Sequence[RemoteFile]) -> None:
+    """Object stores tell `a/b` from `a//b`, folders do not: two downloads would write into one file."""
+    seen: set[PurePosixPath] = set()
+    for file in files:
+        if (path := PurePosixPath(file.path)) in seen:
+            raise Damaged(f"the store has several files that would be {str(path)!r} in the model's folder")
+        seen.add(path)
 
 
 def place(folder: Path, path: str) -> Path:

@@ -66,6 +66,14 @@ def test_a_folder(store: Any, s3_endpoint: str, tmp_path: Path, uri: str) -> Non
     assert contents(tmp_path / "model") == expected
 
 
+def test_keys_that_would_be_one_file_are_refused(store: Any, s3_endpoint: str, tmp_path: Path) -> None:
+    for key in ("twice/a/model.bin", "twice/a//model.bin"):
+        store.put_object(Bucket="models", Key=key, Body=key.encode())
+    status, message = bring("s3://models/twice", tmp_path / "model", s3_endpoint)
+    assert (status, (tmp_path / "model").exists()) == (6, False)
+    assert "'a/model.bin'" in message
+
+
 def test_one_object(store: Any, s3_endpoint: str, tmp_path: Path) -> None:
     assert bring("s3://models/single.bin", tmp_path / "model", s3_endpoint) == (0, "")
     assert contents(tmp_path / "model") == {"single.bin": PARTS}
