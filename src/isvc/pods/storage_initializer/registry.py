@@ -103,12 +103,12 @@ class Registry:
         """Gets a token, also as a stranger: most registries refuse at first and say where to get one."""
         answer = refused.__cause__
         challenge = answer.headers.get("WWW-Authenticate", "") if isinstance(answer, HTTPError) else ""
-        asked = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
+        asked = read_challenge(challenge)
         if not challenge.lower().startswith("bearer ") or "realm" not in asked:
             return False
         realm = urlsplit(asked["realm"])
         login = self._login_for(realm)
-        query = urlencode({name: asked[name] for name in ("service", "scope") if name in asked})
+        query = urlencode([(name, asked[name]) for name in ("service", "scope") if name in asked])
         url = realm._replace(query="&".join(filter(None, (realm.query, query))), fragment="").geturl()
         given = self.web.json(url, {"Authorization": f"Basic {login}"} if login else {})
         token = (given.get("token") or given.get("access_token")) if isinstance(given, dict) else None
@@ -133,6 +133,11 @@ class Registry:
             f"{self.host} asks for its login to be sent to {realm.netloc}, another host; "
             "if that is right, name the host in KSERVE_OCI_TOKEN_HOSTS"
         )
+
+
+def read_challenge(text: str) -> dict[str, str]:
+    """Returns the parameters of a challenge; a name begins where a word does, so that long ones are read once."""
+    return dict(re.findall(r'\b(\w+)="([^"]*)"', text))
 
 
 def _read_logins(config: Path) -> dict[str, str]:

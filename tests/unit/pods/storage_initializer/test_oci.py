@@ -18,6 +18,7 @@ import pytest
 from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, site
 
 from isvc.pods.storage_initializer.program import run
+from isvc.pods.storage_initializer.registry import read_challenge
 from isvc.pods.storage_initializer.schemes.oci import ARCHITECTURES, Image, parse
 from isvc.pods.storage_initializer.tarballs import ZSTD_MODULES, zstd
 
@@ -176,6 +177,13 @@ class TestWhereTheLoginGoes:
         assert bring(uri, tmp_path, **docker_config(tmp_path, **{"127.0.0.1": b"me:secret"})) == (0, "")
         sent = {headers.get("authorization") for _, headers in registry.requests}
         assert sent == {None, "Bearer let-me-in"}
+
+
+def test_a_challenge_without_an_end_takes_no_longer_than_others() -> None:
+    assert read_challenge("a" * (1 << 22) + ' realm="https://r/",service="s"') == {
+        "realm": "https://r/",
+        "service": "s",
+    }
 
 
 def test_a_manifest_that_is_not_what_its_digest_says(registry: Site, tmp_path: Path) -> None:
