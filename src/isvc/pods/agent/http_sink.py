@@ -65,7 +65,7 @@ class HttpSink:
                 break
             await asyncio.sleep(pause)
         self._ledger.failed += 1
-        log.error("event %s was not delivered to %s: %s", event.id, self._address.url, problem)
+        log.error("event %.200r was not delivered to %s: %s", event.id, self._address.shown, problem)
 
     async def _try_to_send(self, pool: Pool, event: Event) -> tuple[str, bool]:
         """Returns what went wrong, and whether another try would end the same way."""
@@ -89,7 +89,7 @@ class Address:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url} is no address of an HTTP server")
-        self.url = url
+        self.shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
         self.secure = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port or (443 if self.secure else 80)
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -126,7 +126,7 @@ async def http_sink(
         try:
             await asyncio.wait_for(sink.drain(), _LAST_SECONDS)
         except TimeoutError:
-            log.error("not every event was delivered to %s before the end", url)
+            log.error("not every event was delivered to %s before the end", address.shown)
     finally:
         for task in tasks:
             task.cancel()

@@ -26,6 +26,7 @@ log = logging.getLogger("isvc.pods.agent")
 _FILE = "models.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LOOK_EVERY = 1.0
+_LONGEST_REASON = 1000  # of what others say, in the log; the storage initializer masks secrets of an address itself
 _RETRY_AFTER = (2.0, 4.0, 8.0, 16.0, 30.0)
 
 
@@ -106,7 +107,8 @@ class Puller:
     async def _repository(self, name: str, verb: str) -> None:
         status, body = await self._server.post(f"/v2/repository/models/{name}/{verb}", b"{}")
         if status != 200:
-            raise PullError(f"the model server does not {verb} it: {status} {body.decode('utf-8', 'replace')}")
+            words = body[:_LONGEST_REASON].decode("utf-8", "replace")
+            raise PullError(f"the model server does not {verb} it: {status} {words}")
 
 
 class PullError(Exception):
@@ -131,7 +133,7 @@ async def download(spec: Mapping[str, Any], folder: Path) -> None:
         raise
     if program.returncode:
         lines = errors.decode("utf-8", "replace").strip().splitlines()
-        raise PullError(f"{uri} was not downloaded: {lines[-1] if lines else program.returncode}")
+        raise PullError(f"it was not downloaded: {lines[-1][:_LONGEST_REASON] if lines else program.returncode}")
     done.write_bytes(orjson.dumps(spec))
 
 

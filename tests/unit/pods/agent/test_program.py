@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ from tests.ports import free_port
 from tests.unit.pods.agent.play import agent
 from tests.waiting import until
 from tests.web_servers import on_any_path, serving
+
+from isvc.pods.agent.cloudevents import REQUEST, Event, Origin
+from isvc.pods.agent.http_sink import http_sink
+from isvc.pods.agent.logger import Ledger
+from isvc.pods.agent.model_server import ModelServer
+from isvc.pods.agent.puller import Puller, PullError, download
 
 PROGRAM = [sys.executable, "-m", "isvc.pods.agent", "--host=127.0.0.1"]
 
@@ -163,6 +170,31 @@ async def test_models_are_pulled_replaced_and_removed(tmp_path: Path) -> None:
             await until(lambda: not (models / "a").exists())
         assert calls.count("unload a") == 2
         assert "unload b" not in calls
+
+
+async def test_the_log_tells_no_secrets_of_addresses_and_no_megabytes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A model's address, a sink's, and a model server's answer."""
+
+    async def refuse(request: web.Request) -> web.Response:
+        return web.Response(status=404, text="x" * (1 << 20))
+
+    with pytest.raises(PullError) as problem:
+        await download({"storageUri": "ftp://me:Tr0ub4dor@host/model?sig=Tr0ub4dor"}, tmp_path / "model")
+    wanted = {"modelName": "m", "modelSpec": {"storageUri": tmp_path.as_uri()}}
+    (tmp_path / "models.json").write_text(json.dumps([wanted]))
+    async with serving(on_any_path(refuse)) as port:
+        address, ledger = f"http://me:Tr0ub4dor@127.0.0.1:{port}/?key=Tr0ub4dor", Ledger()
+        async with http_sink(address, Origin("pod"), ledger, 1, None) as sink:
+            sink.put(Event(REQUEST, "id-\udcff" + "y" * 5000, datetime.now(UTC), "", b"", {}))
+            await until(lambda: ledger.failed == 1)
+        puller = asyncio.create_task(Puller(tmp_path, tmp_path / "models", ModelServer(port)).run())
+        await until(lambda: "does not load" in caplog.text)
+        puller.cancel()
+    assert f"http://127.0.0.1:{port}/: it answered 404" in caplog.text
+    assert "Tr0ub4dor" not in caplog.text + str(problem.value)
+    assert max(map(len, caplog.messages)) < 2000
 
 
 @pytest.mark.parametrize(
