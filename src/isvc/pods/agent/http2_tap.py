@@ -43,6 +43,12 @@ class Http2Tap:
     def see_server(self, data: bytes) -> None:
         self._see(self._server, data)
 
+    def close(self) -> None:
+        """Gives up what is not complete when the connection ends."""
+        for recording in self._recordings.values():
+            recording.discard()
+        self._recordings.clear()
+
     def _see(self, direction: _Direction, data: bytes) -> None:
         if self._lost:
             return
@@ -52,9 +58,7 @@ class Http2Tap:
             self._lost = True
             log.error("an HTTP/2 connection is not logged any longer: %s", message_of(error))
             self._logger.lose(len(self._recordings) or 1)
-            for recording in self._recordings.values():
-                recording.discard()
-            self._recordings.clear()
+            self.close()
 
     def _see_frame(self, direction: _Direction, kind: int, stream: int, content: bytes, ends: bool) -> None:
         """Takes what a frame says of a stream whose headers are known."""

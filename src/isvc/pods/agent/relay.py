@@ -235,7 +235,11 @@ class Relay:
             return  # closed: a client of HTTP/2 cannot read a refusal in HTTP/1.1
         server.write(http1.HTTP2_PREFACE)
         tap = Http2Tap(self._settings.logger) if self._settings.logger else None
-        await self._splice(server, tap)
+        try:
+            await self._splice(server, tap)
+        finally:
+            if tap is not None:
+                tap.close()
 
     async def _splice(self, server: Peer, tap: Http2Tap | None = None) -> None:
         self._client.splice(server, tap.see_client if tap else None)

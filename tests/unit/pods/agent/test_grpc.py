@@ -9,7 +9,8 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.unit.pods.agent.relaying import Agent, relaying
+from hpack import Encoder
+from tests.unit.pods.agent.relaying import Agent, listening, relaying
 from tests.waiting import until
 
 METHOD = "/inference.GRPCInferenceService/"
@@ -151,3 +152,21 @@ async def test_a_connection_that_cannot_be_followed_passes_and_is_counted() -> N
         writer.close()
         assert agent.ledger.dropped == 1
     server.close()
+
+
+async def test_a_connection_that_ends_within_a_request_lets_go_of_its_memory() -> None:
+    async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(-1)
+        writer.close()
+
+    def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+        return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
+
+    headers = Encoder().encode([(":method", "POST"), (":path", "/"), (":scheme", "http"), (":authority", "x")])
+    opening = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+    async with listening(swallow) as server, relaying(server, logs=True) as agent:
+        _, writer = await asyncio.open_connection("127.0.0.1", agent.port)
+        writer.write(opening + frame(1, 4, 1, headers) + frame(0, 0, 1, b"x" * 9000))
+        await until(lambda: agent.ledger.held == 9000)
+        writer.close()
+        await until(lambda: agent.ledger.held == 0)
