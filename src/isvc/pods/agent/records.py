@@ -65,9 +65,9 @@ def _row(event: Event, sender: Sender) -> Mapping[str, Any]:
     return {
         "url": sender.url,
         "bytes": base64.b64encode(event.payload).decode(),
-        "contentType": event.content_type,
+        "contentType": _readable(event.content_type),
         "reqType": event.kind,
-        "id": event.id,
+        "id": _readable(event.id),
         "sourceUri": origin.source,
         "inferenceService": origin.inference_service,
         "namespace": origin.namespace,
@@ -95,14 +95,15 @@ def _parquet(events: Sequence[Event], sender: Sender) -> bytes:
     rows = [_row(event, sender) for event in events]
     kinds = {name: core.DataType.bool() if name == _FLAG else core.DataType.utf8() for name in _COLUMNS}
     schema = core.Schema([core.Field(name, kind, nullable=False) for name, kind in kinds.items()])
-    columns = [core.Array([_storable(row[name]) for row in rows], kind) for name, kind in kinds.items()]
+    columns = [core.Array([row[name] for row in rows], kind) for name, kind in kinds.items()]
     file = io.BytesIO()
     files.write_parquet(core.Table.from_arrays(columns, schema=schema), file)
     return file.getvalue()
 
 
-def _storable(value: Any) -> Any:
-    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+def _readable(text: str) -> str:
+    """Returns what a client wrote as UTF-8, with what is none replaced: no format takes anything else."""
+    return text.encode(errors="replace").decode()
 
 
 def _go_url(url: str) -> dict[str, Any]:

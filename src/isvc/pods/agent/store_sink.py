@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from isvc.pods.agent.http_sink import Address
 from isvc.pods.agent.log_store import LogStore
 from isvc.pods.agent.logger import Ledger
 from isvc.pods.agent.records import Sender, encode, json_records
-from isvc.pods.stores.errors import StorageError, Unreachable
+from isvc.pods.stores.errors import Unreachable
 
 log = logging.getLogger("isvc.pods.agent")
 
@@ -76,6 +77,8 @@ class StoreSink:
         elif batch.timer is None and self._batching.seconds:
             loop = asyncio.get_running_loop()
             batch.timer = loop.call_later(self._batching.seconds, self._close, event.kind)
+        if self._waiting >= _MAX_WAITING:  # there is no room for a batch to become any fuller
+            self._close_all()
         return True
 
     def _close(self, kind: str) -> None:
@@ -96,21 +99,25 @@ class StoreSink:
 
     async def drain(self) -> None:
         """Returns when everything is written, batches that are not full as well."""
+        self._close_all()
+        await self._full.join()
+
+    def _close_all(self) -> None:
         for kind in list(self._open):
             self._close(kind)
-        await self._full.join()
 
     def stop(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _write(self, events: Sequence[Event]) -> None:
         loop = asyncio.get_running_loop()
+        problem: Exception
         for pause in (*_PAUSES, None):
             try:
                 content, extension = await self._marshal(events)
                 await loop.run_in_executor(self._threads, self._put, self._key(events[0], extension), content)
-            except (StorageError, OSError, ValueError) as error:
-                problem: Exception = error
+            except Exception as error:  # a writer that ended would take all later events with it
+                problem = error
             else:
                 self._ledger.delivered += len(events)
                 return
@@ -127,7 +134,8 @@ class StoreSink:
 
     def _key(self, first: Event, extension: str) -> str:
         """The id is the client's to choose: it names no other folder, and no name that is too long."""
-        return f"{self._folder}/{quote(first.id, safe='')[:_LONGEST_ID]}-{first.kind}.{extension}".lstrip("/")
+        name = quote(first.id, safe="", errors="surrogateescape")[:_LONGEST_ID]
+        return f"{self._folder}/{name}-{first.kind}.{extension}".lstrip("/")
 
 
 def folder_of(origin: Origin, path: str) -> str:
@@ -150,13 +158,14 @@ def external_marshal(url: str, sender: Sender) -> Marshal:
     """
     address = Address(url)
     pool = address.pool(_WRITERS)
+    tls = ssl.create_default_context() if address.secure else None
 
     async def marshal(events: Sequence[Event]) -> tuple[bytes, str]:
         request = address.post({"Content-Type": "application/json"}, orjson.dumps(json_records(events, sender)))
         async with asyncio.timeout(_MARSHAL_SECONDS):
-            reply = await pool.exchange("POST", request, None)
+            reply = await pool.exchange("POST", request, tls)
         if not 200 <= reply.status < 300:
-            raise Unreachable(f"the marshaller at {url} answered {reply.status}")
+            raise Unreachable(f"the marshaller at {address.shown} answered {reply.status}")
         return reply.body, reply.headers.get("x-log-marshal-extension") or "json"
 
     return marshal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import csv
 import io
@@ -19,6 +20,7 @@ import boto3
 import pytest
 from aiohttp import web
 from arro3.io import read_parquet
+from tests.unit.pods.agent.relaying import listening
 from tests.unit.pods.storage_initializer.sites import Answer, site
 from tests.waiting import until
 from tests.web_servers import on_any_path, serving
@@ -132,6 +134,32 @@ async def test_a_store_that_hangs_takes_what_there_is_room_for() -> None:
         await until(lambda: ledger.delivered == 1000)
 
 
+async def test_batches_that_are_larger_than_what_may_wait_are_written_before() -> None:
+    store, ledger = _Memory(), Ledger()
+    async with running(_sink(store, Batching(size=600), ledger)) as sink:
+        taken = [_put(sink, ledger, _event(number), _event(number, RESPONSE)) for number in range(500)]
+        assert taken == [[True, True]] * 500
+        await until(lambda: ledger.delivered == 1000)
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+async def test_headers_that_are_no_text_are_kept_and_end_no_writer(form: str) -> None:
+    store, ledger = _Memory(), Ledger()
+    async with running(_sink(store, Batching(), ledger, format_marshal(form, SENDER))) as sink:
+        for number in range(3):
+            sink.put(Event(REQUEST, f"\udcff-{number}", TIME, "text/\udcfe", b"", {}))
+        await until(lambda: ledger.delivered == 3)
+    assert sorted(store.objects) == [f"ns/iris/predictor/json-1/%FF-{number}-request.{form}" for number in range(3)]
+
+
+async def test_a_writer_outlives_whatever_goes_wrong() -> None:
+    store, ledger = _Memory(), Ledger()
+    store.failures = [TypeError("a library's bug")] * 3
+    async with running(_sink(store, Batching(), ledger)) as sink:
+        _put(sink, ledger, *map(_event, range(4)))
+        await until(lambda: (ledger.failed, ledger.delivered) == (3, 1))
+
+
 async def test_a_client_that_chooses_the_id_chooses_no_folder() -> None:
     store, ledger = _Memory(), Ledger()
     event = Event(REQUEST, "../../../etc/x" + "y" * 500, TIME, "", b"", {})
@@ -196,6 +224,22 @@ async def test_a_marshaller_of_ones_own() -> None:
             _put(sink, ledger, _event(1), _event(2))
             await until(lambda: ledger.delivered == 2)
     assert store.objects == {"ns/iris/predictor/json-1/id-1-request.txt": b"id-1 id-2"}
+
+
+async def test_a_marshaller_over_tls_is_sent_nothing_in_the_clear() -> None:
+    received: list[bytes] = []
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await reader.read(1))
+        writer.close()
+
+    store, ledger = _Memory(), Ledger()
+    async with listening(listen) as port:
+        own = external_marshal(f"https://127.0.0.1:{port}/marshal", SENDER)
+        async with running(_sink(store, Batching(), ledger, own)) as sink:
+            _put(sink, ledger, _event())
+            await until(lambda: ledger.failed == 1)
+    assert set(received) == {b"\x16"}  # a handshake
 
 
 def test_files_and_claims(tmp_path: Path) -> None:
