@@ -37,6 +37,7 @@ class Batch:
     trace: str  # of the first request
     instances: list[msgspec.Raw] = field(default_factory=list)
     asked: list[tuple[asyncio.Future[Answer], slice]] = field(default_factory=list)
+    timer: asyncio.TimerHandle | None = None  # which would keep a batch in memory that was sent long ago
 
     def add(self, instances: list[msgspec.Raw], answer: asyncio.Future[Answer]) -> None:
         start = len(self.instances)
@@ -74,16 +75,16 @@ class Batcher:
         batch = self._open.get(path)
         if batch is None:
             batch = self._open[path] = Batch(trace)
-            loop.call_later(self._max_latency, self._send, path, batch)
+            batch.timer = loop.call_later(self._max_latency, self._send, path, batch)
         batch.add(instances, answer)
         if len(batch.instances) >= self._max_size:
             self._send(path, batch)
         return await answer
 
     def _send(self, path: str, batch: Batch) -> None:
-        if self._open.get(path) is not batch:
-            return  # it was large enough before its time
         del self._open[path]
+        if batch.timer is not None:
+            batch.timer.cancel()
         task = asyncio.create_task(self._predict(path, batch))
         self._sent.add(task)
         task.add_done_callback(self._sent.discard)

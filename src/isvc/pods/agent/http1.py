@@ -20,6 +20,7 @@ END_OF_HEAD = b"\r\n\r\n"
 _LONGEST_LINE = 1 << 14
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(;[^\r\n]*)?\r\n")
 _WITHOUT_BODY = (204, 304)
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Malformed(ValueError):
@@ -257,8 +258,9 @@ def _end(body: Body) -> None:
 def encode_response(
     status: int, body: bytes, content_type: str = "text/plain; charset=utf-8", *, close: bool = False
 ) -> bytes:
+    """Writes an answer; one that the model server made up has no phrase for its status."""
     ending = "Connection: close\r\n" if close else ""
     return (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {content_type}\r\n"
+        f"HTTP/1.1 {status} {_PHRASES.get(status, '')}\r\nContent-Type: {content_type}\r\n"
         f"Content-Length: {len(body)}\r\n{ending}\r\n"
     ).encode() + body

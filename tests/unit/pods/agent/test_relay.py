@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
@@ -14,6 +15,8 @@ from aiohttp import web
 from tests.unit.pods.agent.relaying import listening, relaying
 from tests.waiting import until
 from tests.web_servers import on_any_path, serving
+
+from isvc.pods.agent.batcher import Batch, Batcher
 
 WITHIN = 60
 
@@ -331,3 +334,30 @@ async def test_a_prediction_too_large_to_be_batched_is_refused(monkeypatch: pyte
         session.post(f"http://127.0.0.1:{agent.port}/v1/models/m:predict", data=b"x" * 2000) as answer,
     ):
         assert answer.status == 413
+
+
+async def _predict(port: int) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = b'{"instances":[1]}'
+    writer.write(b"POST /v1/models/m:predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+    writer.close()
+    return head
+
+
+async def test_a_status_that_nobody_knows_passes_in_a_batch() -> None:
+    async def refuse(request: web.Request) -> web.Response:
+        return web.Response(status=599, reason="Odd")
+
+    async with serving(on_any_path(refuse)) as server, relaying(server, batches=1) as agent:
+        assert (await _predict(agent.port)).startswith(b"HTTP/1.1 599 \r\n")
+
+
+async def test_a_batch_that_was_sent_is_kept_by_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({"predictions": [1]})
+
+    monkeypatch.setattr("tests.unit.pods.agent.relaying.Batcher", lambda server, size, _: Batcher(server, size, 3600))
+    async with serving(on_any_path(answer)) as server, relaying(server, batches=1) as agent:
+        assert b" 200 " in await _predict(agent.port)
+        await until(lambda: not any(isinstance(thing, Batch) for thing in gc.get_objects()))
