@@ -45,10 +45,13 @@ class Router:
         return app
 
     async def _client_session(self, app: web.Application) -> AsyncIterator[None]:
-        """Yields a session without limits of time of its own: those are the steps'."""
-        connector = aiohttp.TCPConnector(limit=0)
+        """Yields a session without limits of time of its own: those are the steps'.
+
+        Nothing of one client's goes to the next: no cookies, and no logins out of ~/.netrc.
+        """
+        connector, cookies = aiohttp.TCPConnector(limit=0), aiohttp.DummyCookieJar()
         timeout = aiohttp.ClientTimeout(total=None)
-        async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=True) as session:
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=cookies) as session:
             self._services = Services(session, self.graph.router_timeouts.service_client)
             yield
 
@@ -71,7 +74,7 @@ class Router:
         except TimeoutError:
             return _failure(RoutingError(f"the graph did not answer within {timeouts.server_write:g} s", 504))
         except RoutingError as error:
-            log.error("%s %s: %s", request.method, request.path, error)
+            log.error("%s %s: %s", request.method, request.raw_path, error)
             return _failure(error)
         if answer.stream is not None:
             return await self._pass_on(answer.stream, answer.status, request)
@@ -100,7 +103,7 @@ class Router:
                     await response.write(chunk)
             await response.write_eof()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            log.error("%s %s: the answer broke off: %s", request.method, request.path, message_of(error))
+            log.error("%s %s: the answer broke off: %s", request.method, request.raw_path, message_of(error))
             if request.transport is not None:
                 request.transport.abort()
         finally:

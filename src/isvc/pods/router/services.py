@@ -7,6 +7,7 @@ import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from multidict import CIMultiDict
@@ -76,7 +77,9 @@ class Services:
         try:
             async with asyncio.timeout(limit):
                 target = await self._mesh.target(URL(url, encoded=True), self._session)
-                response = await self._session.post(target, data=body, headers=headers, max_redirects=_MAX_REDIRECTS)
+                response = await self._session.post(
+                    target, data=body, headers=headers, max_redirects=_MAX_REDIRECTS, proxy=_proxy_for(target)
+                )
                 if last and _is_stream(response):
                     return Answer(b"", response.status, ServiceStream(response))
                 async with response:
@@ -85,6 +88,11 @@ class Services:
             raise RoutingError(f'Post "{url}": no answer within {limit:g} s' if limit else f'Post "{url}"') from None
         except (aiohttp.ClientError, ValueError, OSError) as error:
             raise RoutingError(f'Post "{url}": {message_of(error)}') from None
+
+
+def _proxy_for(url: URL) -> str | None:
+    """Returns the environment's proxy. A session that read the environment by itself would read ~/.netrc, too."""
+    return None if proxy_bypass(url.host or "") else getproxies().get(url.scheme)
 
 
 def _is_stream(response: aiohttp.ClientResponse) -> bool:

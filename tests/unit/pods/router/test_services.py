@@ -6,12 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 from tests.web_servers import on_any_path, serving
+from yarl import URL
 
 from isvc.pods.router import services
 from isvc.pods.router.app import Router
@@ -38,7 +40,7 @@ async def routed(
 
 
 @asynccontextmanager
-async def post(url: str, **given: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+async def post(url: str | URL, **given: Any) -> AsyncIterator[aiohttp.ClientResponse]:
     async with aiohttp.ClientSession() as session, session.post(url, **given) as response:
         yield response
 
@@ -189,6 +191,50 @@ async def test_traces_pass_and_other_headers_only_as_configured() -> None:
         seen = await response.json()
     assert {name: seen.get(name) for name in TRACE} == TRACE
     assert "x-mine" not in seen
+
+
+async def test_nothing_of_one_client_goes_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cookie that a service sets, and no login of whoever runs the router."""
+    seen: list[tuple[str | None, str | None]] = []
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        seen.append((request.headers.get("Cookie"), request.headers.get("Authorization")))
+        response = web.json_response({})
+        response.set_cookie("session", "of-the-first")
+        return response
+
+    (tmp_path / "netrc").write_text("machine localhost login me password Tr0ub4dor\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    async with serving(on_any_path(serve)) as service:
+        named = {"serviceUrl": f"http://localhost:{service}/"}
+        async with routed(serve, named) as url:
+            for _ in range(2):
+                async with post(url) as response:
+                    assert response.status == 200
+    assert seen == [(None, None)] * 2
+
+
+async def test_the_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def proxy(request: web.Request) -> web.StreamResponse:
+        return web.json_response({"asked": str(request.url), "by": request.headers.get("Proxy-Authorization")})
+
+    async with serving(on_any_path(proxy)) as port:
+        monkeypatch.setenv("http_proxy", f"http://me:pass@127.0.0.1:{port}")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        async with routed(proxy, {"serviceUrl": "http://iris.ns.svc/v1"}) as url, post(url) as response:
+            assert await response.json() == {"asked": "http://iris.ns.svc/v1", "by": "Basic bWU6cGFzcw=="}
+
+
+async def test_a_path_writes_nothing_over_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        raise AssertionError
+
+    async with (
+        routed(serve, {"condition": "no"}, kind="Switch") as url,
+        post(URL(f"{url}/a%0D%1B[2KERROR%20forged", encoded=True), data=b"{}") as response,
+    ):
+        assert response.status == 404
+    assert "/a%0D%1B[2KERROR%20forged" in caplog.text
 
 
 async def test_a_step_can_take_the_path_that_was_asked_for() -> None:
