@@ -23,6 +23,8 @@ log = logging.getLogger("isvc.pods.router")
 
 # Far more than a graph that means it: nodes that lead to each other in a circle come to an end here.
 _MAX_DEPTH = 100
+# Nodes that lead to several others at once may be far too many long before they are too deep.
+_MOST_STEPS = 10_000
 
 
 class RoutingError(Exception):
@@ -75,6 +77,7 @@ class _Run:
         self.graph = graph
         self.call = call
         self.metrics = metrics
+        self.steps = 0
 
     async def node(self, name: str, request: bytes, depth: int, *, last: bool) -> Answer:
         if depth > _MAX_DEPTH:
@@ -100,6 +103,9 @@ class _Run:
 
     async def _step(self, place: _Place, request: bytes, *, last: bool) -> Answer:
         step = place.step
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise RoutingError(f"the request takes more than {_MOST_STEPS} steps: nodes lead to others in a circle")
         with self.metrics.step(place.node, place.name) as outcome:
             if step.node_name:
                 try:
@@ -187,16 +193,23 @@ def _by_condition(places: Sequence[_Place], request: bytes) -> _Place:
     except gjson.NotJson:
         document = gjson.MISSING
     for place in places:
-        if document is not gjson.MISSING and gjson.exists(document, place.step.condition):
+        if document is not gjson.MISSING and _leads_somewhere(document, place.step.condition):
             return place
     raise RoutingError("None of the routes matched with the switch condition", 404)
 
 
 def _holds(condition: str, answer: bytes) -> bool:
     try:
-        return gjson.exists(gjson.parse(answer), condition)
+        return _leads_somewhere(gjson.parse(answer), condition)
     except gjson.NotJson:
         raise RoutingError("invalid response") from None
+
+
+def _leads_somewhere(document: Any, condition: str) -> bool:
+    try:
+        return gjson.exists(document, condition)
+    except RecursionError:
+        raise RoutingError(f"the document is nested too deeply for the condition {condition}") from None
 
 
 def _predictions_as_instances(request: bytes) -> bytes:

@@ -35,6 +35,35 @@ async def test_a_circle_of_nodes_is_an_error() -> None:
         await run(graph, b"{}", _name, Metrics())
 
 
+@pytest.mark.parametrize("kind", ["Ensemble", "Sequence"])
+async def test_nodes_that_lead_to_several_others_each_come_to_an_end(kind: str) -> None:
+    """Forty nodes, each of which leads to the next twice: more steps than anybody waits for, without a circle."""
+    calls = 0
+
+    async def call(step: Step, body: bytes, **_: object) -> Answer:
+        nonlocal calls
+        calls += 1
+        return Answer(b"{}", 200)
+
+    nodes = {f"n{number}": {"routerType": kind, "steps": [{"nodeName": f"n{number + 1}"}] * 2} for number in range(40)}
+    nodes |= {"root": nodes["n0"], "n40": {"routerType": "Sequence", "steps": [{"serviceUrl": "a"}]}}
+    with pytest.raises(RoutingError, match="more than 10000 steps"):
+        await run(decode(orjson.dumps({"nodes": nodes}).decode()), b"{}", call, Metrics())
+    assert calls <= 10_000
+
+
+async def test_a_circle_of_ensembles_is_an_error() -> None:
+    graph = _root("Ensemble", {"nodeName": "root"}, {"nodeName": "root"})
+    with pytest.raises(RoutingError, match="circle"):
+        await run(graph, b"{}", _name, Metrics())
+
+
+async def test_a_document_too_deep_for_a_condition_is_an_error() -> None:
+    graph = _root("Switch", {"serviceUrl": "a", "condition": "@dig:x"})
+    with pytest.raises(RoutingError, match="too deeply"):
+        await run(graph, b"[" * 900 + b"]" * 900, _name, Metrics())
+
+
 async def test_an_ensemble_lets_go_of_the_others_when_one_fails() -> None:
     cancelled = asyncio.Event()
     waiting = asyncio.Event()

@@ -88,3 +88,8 @@ def test_any_path_comes_to_an_end(path: str) -> None:
 
 def test_wildcards_take_no_longer_for_many_stars() -> None:
     assert not exists({"a" * 200: 1}, "*a" * 60 + "b")
+
+
+@pytest.mark.parametrize(("number", "holds"), [("1" + "0" * 400, True), ("-1" + "0" * 400, False)])
+def test_numbers_that_are_too_large_are_infinite(number: str, holds: bool) -> None:
+    assert exists(parse(f'{{"a":[{{"b":{number}}}]}}'), "a.#(b>5)") == holds

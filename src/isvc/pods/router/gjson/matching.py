@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from typing import Any
@@ -33,7 +34,7 @@ def holds(query: Query, value: Any) -> bool:
         return _compare_booleans(query.operator, value, wanted)
     if isinstance(value, int | float):
         compare = _ORDER.get(query.operator)
-        return compare is not None and bool(compare(float(value), _number(wanted)))
+        return compare is not None and bool(compare(_as_float(value), _number(wanted)))
     if isinstance(value, str):
         return _compare_strings(query.operator, value, wanted)
     return False
@@ -97,6 +98,14 @@ def _is_like(value: Any, wanted: bool) -> bool:
     if isinstance(value, int | float):
         return (value != 0) is wanted
     return isinstance(value, str) and value.lower() in (_TRUE if wanted else _FALSE)
+
+
+def _as_float(value: float) -> float:
+    """Returns what Go reads of a number: one that is too large is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _number(text: str) -> float:
