@@ -14,6 +14,9 @@ from isvc.pods.modelserver.errors import InferenceError, InvalidInput, ModelFile
 from isvc.pods.modelserver.model import Headers, Model, Payload, Result
 from isvc.pods.modelserver.tensors import InferRequest, Tensor
 
+MOST_EMPTY_CELLS = 1_000_000
+HIGHEST_RATIO = 100  # of a table's cells to the values that are given
+
 
 class TabularModel(Model):
     """A model in one file that turns a table of rows into an array."""
@@ -179,8 +182,16 @@ def _frame(instances: list[Any], columns: list[str] | None) -> Any:
     rows = [row for instance in instances for row in (instance if isinstance(instance, list) else [instance])]
     if not all(isinstance(row, dict) for row in rows):
         raise InvalidInput("either all instances have named columns, or none has")
+    _refuse_sparse(rows)
     scalar = [{k: v[0] if isinstance(v, list) and len(v) == 1 else v for k, v in row.items()} for row in rows]
     return _pandas().DataFrame(scalar, columns=columns)
+
+
+def _refuse_sparse(rows: list[dict[str, Any]]) -> None:
+    """A table has a cell for every row and column: ten thousand rows that share no column would be 100 million."""
+    cells, given = len(rows) * len({name for row in rows for name in row}), sum(map(len, rows))
+    if cells > max(MOST_EMPTY_CELLS, HIGHEST_RATIO * given):
+        raise InvalidInput(f"the rows have too few columns in common: a table of {cells} cells for {given} values")
 
 
 def _pandas() -> Any:

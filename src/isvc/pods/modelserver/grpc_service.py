@@ -15,7 +15,7 @@ from grpc import aio
 from isvc.pods.modelserver.app import Server
 from isvc.pods.modelserver.errors import InvalidInput, ServingError, Unsupported
 from isvc.pods.modelserver.open_inference import SERVICE, message
-from isvc.pods.modelserver.tensors import InferRequest, InferResponse, Tensor, pack, unpack
+from isvc.pods.modelserver.tensors import InferRequest, InferResponse, Tensor, check_shape, pack, unpack
 
 log = logging.getLogger("isvc.pods.modelserver")
 
@@ -136,8 +136,7 @@ def decode(request: Any) -> InferRequest:
 
 def _tensor(given: Any, raw: memoryview | None) -> Tensor:
     shape, name, datatype = list(given.shape), given.name, given.datatype
-    if any(length < 0 for length in shape):
-        raise InvalidInput(f"input {name} has no valid shape")
+    check_shape(name, shape)
     if raw is not None:
         return Tensor(name, shape, datatype, unpack(name, datatype, shape, raw), _parameters(given))
     if datatype not in _CONTENTS:

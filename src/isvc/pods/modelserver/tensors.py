@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BINARY_HEADER = "Inference-Header-Content-Length"
+MOST_DIMENSIONS = 64
 
 _DTYPES = {
     "BOOL": "bool",
@@ -171,8 +172,9 @@ def _decode_tensor(item: Any, binary: memoryview) -> tuple[Tensor, int]:
     parameters = _parameters(item, f"input {name}")
     if not isinstance(datatype, str) or datatype not in _DTYPES:
         raise InvalidInput(f"input {name} has the unknown datatype {datatype}: one of {', '.join(_DTYPES)}")
-    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+    if not isinstance(shape, list):
         raise InvalidInput(f"input {name} has no valid shape")
+    check_shape(name, shape)
     size = parameters.get("binary_data_size")
     if size is None:
         data = item.get("data")
@@ -183,6 +185,12 @@ def _decode_tensor(item: Any, binary: memoryview) -> tuple[Tensor, int]:
         raise InvalidInput(f"input {name} announces {size} bytes of data, but {len(binary)} follow")
     rest = {key: value for key, value in parameters.items() if key != "binary_data_size"}
     return Tensor(name, shape, datatype, unpack(name, datatype, shape, binary[:size]), rest), size
+
+
+def check_shape(name: str, shape: list[Any]) -> None:
+    """Refuses what is no shape, and more dimensions than numpy has: a product of a million numbers takes hours."""
+    if len(shape) > MOST_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
+        raise InvalidInput(f"input {name} has no valid shape")
 
 
 def unpack(name: str, datatype: str, shape: list[int], raw: memoryview) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import struct
 
 import pytest
@@ -12,10 +13,10 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from isvc.pods.modelserver import InferRequest, InferResponse, Model
 from isvc.pods.modelserver.app import Server
-from isvc.pods.modelserver.errors import ModelFileError
-from isvc.pods.modelserver.frameworks import LightGBMModel, SklearnModel, XGBoostModel
+from isvc.pods.modelserver.errors import InvalidInput, ModelFileError
+from isvc.pods.modelserver.frameworks import LightGBMModel, SklearnModel, XGBoostModel, rows_of
 from isvc.pods.modelserver.predictor import Predictor
-from isvc.pods.modelserver.tensors import BINARY_HEADER
+from isvc.pods.modelserver.tensors import BINARY_HEADER, decode_request
 
 FRAMEWORKS = {"sklearn": SklearnModel, "xgboost": XGBoostModel, "lightgbm": LightGBMModel}
 ROWS = [[5.1, 3.5, 1.4, 0.2], [6.0, 2.9, 4.5, 1.5], [6.3, 3.3, 6.0, 2.5]]
@@ -288,3 +289,17 @@ async def test_a_model_of_named_columns_is_asked_by_their_names(tmp_path, serve)
     asked = {"parameters": {"content_type": "pd"}, "inputs": inputs}
     v2 = await (await client.post("/v2/models/fruit/infer", json=asked)).json()
     assert v2["outputs"][0]["data"] == [1, 2]
+
+
+def test_a_shape_of_a_million_dimensions_is_refused_before_it_is_multiplied():
+    tensor = {"name": "x", "shape": [2**62] * 1_000_000, "datatype": "BYTES", "parameters": {"binary_data_size": 0}}
+    body = json.dumps({"inputs": [tensor]}).encode()
+    with pytest.raises(InvalidInput) as refused:
+        decode_request(body, str(len(body)))
+    assert str(refused.value) == "input x has no valid shape"
+
+
+def test_rows_that_share_no_column_are_no_table():
+    with pytest.raises(InvalidInput, match="too few columns in common"):
+        rows_of({"instances": [{f"c{number}": 1} for number in range(10_000)]})
+    assert rows_of({"instances": [{"a": 1}, {"b": 2}]}).shape == (2, 2)
