@@ -94,8 +94,11 @@ class Peer(asyncio.Protocol):
         self._other = other
         if self.lost.done():
             other.abort()
-        elif self.ended:
-            other.finish()
+
+    def pass_end(self) -> None:
+        """Tells the other that nothing more comes, once all that came before was passed on."""
+        if self._other is not None and self.ended and not self.waiting:
+            self._other.finish()
 
     def splice(self, other: Peer, look: Callable[[bytes], None] | None = None) -> None:
         """Passes everything that it sends to the other peer, as it is; `look` sees it, too."""
@@ -103,6 +106,7 @@ class Peer(asyncio.Protocol):
         self.end_with(other)
         while self._pieces:
             self._pass_on(self.take())
+        self.pass_end()
         self._hold(other._room is not None)
 
     def _pass_on(self, data: bytes) -> None:
@@ -135,7 +139,7 @@ class Peer(asyncio.Protocol):
     def eof_received(self) -> bool:
         self.ended = True
         self._wake()
-        if self._other is not None:
+        if self._other is not None and not self.waiting:
             self._other.finish()
             if self._other.ended:
                 self._other.close()

@@ -159,6 +159,7 @@ class Relay:
     async def _forward(self, request: Head, body: Body, recording: Recording | None) -> bool:
         server = await self._connect()
         http1.copy_head(request, self._client, body, server, recording.keep_request if recording else None)
+        self._client.pass_end()
         upload = asyncio.create_task(self._upload(server, body, recording)) if not body.done else None
         if recording is not None and upload is None:
             recording.end_request()
@@ -181,6 +182,7 @@ class Relay:
         """Returns what kept the rest of a request from being passed on."""
         try:
             await http1.copy_body(self._client, body, server, recording.keep_request if recording else None)
+            self._client.pass_end()
         except (http1.Cut, http1.Malformed) as error:
             server.abort()
             return error

@@ -336,6 +336,26 @@ async def test_a_prediction_too_large_to_be_batched_is_refused(monkeypatch: pyte
         assert answer.status == 413
 
 
+@pytest.mark.parametrize("size", [0, 10, 3 << 20])
+async def test_a_client_that_has_said_everything_gets_all_answers(size: int) -> None:
+    """It ends its side behind its last request, of which the agent may hold a part by then."""
+
+    async def answer(reader: StreamReader, writer: StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(size)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n<a>")
+        writer.close()
+
+    async with listening(answer) as server, relaying(server) as agent:
+        reader, writer = await asyncio.open_connection("127.0.0.1", agent.port)
+        request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size
+        writer.write(request * 5)
+        writer.write_eof()
+        assert (await _all(reader)).count(b"<a>") == 5
+        writer.close()
+
+
 async def _predict(port: int) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = b'{"instances":[1]}'
