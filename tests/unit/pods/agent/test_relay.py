@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import re
 from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
@@ -377,7 +376,14 @@ async def test_a_batch_that_was_sent_is_kept_by_no_timer(monkeypatch: pytest.Mon
     async def answer(request: web.Request) -> web.Response:
         return web.json_response({"predictions": [1]})
 
+    made: list[Batch] = []
+
+    def make(trace: str) -> Batch:
+        made.append(Batch(trace))
+        return made[-1]
+
+    monkeypatch.setattr("isvc.pods.agent.batcher.Batch", make)
     monkeypatch.setattr("tests.unit.pods.agent.relaying.Batcher", lambda server, size, _: Batcher(server, size, 3600))
     async with serving(on_any_path(answer)) as server, relaying(server, batches=1) as agent:
         assert b" 200 " in await _predict(agent.port)
-        await until(lambda: not any(isinstance(thing, Batch) for thing in gc.get_objects()))
+        assert [batch.timer is not None and batch.timer.cancelled() for batch in made] == [True]

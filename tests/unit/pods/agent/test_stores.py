@@ -136,7 +136,7 @@ async def test_a_store_that_hangs_takes_what_there_is_room_for() -> None:
 
 async def test_batches_that_are_larger_than_what_may_wait_are_written_before() -> None:
     store, ledger = _Memory(), Ledger()
-    async with running(_sink(store, Batching(size=600), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(size=600), ledger)) as sink:
         taken = [_put(sink, ledger, _event(number), _event(number, RESPONSE)) for number in range(500)]
         assert taken == [[True, True]] * 500
         await until(lambda: ledger.delivered == 1000)
@@ -145,7 +145,7 @@ async def test_batches_that_are_larger_than_what_may_wait_are_written_before() -
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
 async def test_headers_that_are_no_text_are_kept_and_end_no_writer(form: str) -> None:
     store, ledger = _Memory(), Ledger()
-    async with running(_sink(store, Batching(), ledger, format_marshal(form, SENDER))) as sink:
+    async with run_writers(_sink(store, Batching(), ledger, format_marshal(form, SENDER))) as sink:
         for number in range(3):
             sink.put(Event(REQUEST, f"\udcff-{number}", TIME, "text/\udcfe", b"", {}))
         await until(lambda: ledger.delivered == 3)
@@ -155,7 +155,7 @@ async def test_headers_that_are_no_text_are_kept_and_end_no_writer(form: str) ->
 async def test_a_writer_outlives_whatever_goes_wrong() -> None:
     store, ledger = _Memory(), Ledger()
     store.failures = [TypeError("a library's bug")] * 3
-    async with running(_sink(store, Batching(), ledger)) as sink:
+    async with run_writers(_sink(store, Batching(), ledger)) as sink:
         _put(sink, ledger, *map(_event, range(4)))
         await until(lambda: (ledger.failed, ledger.delivered) == (3, 1))
 
@@ -236,7 +236,7 @@ async def test_a_marshaller_over_tls_is_sent_nothing_in_the_clear() -> None:
     store, ledger = _Memory(), Ledger()
     async with listening(listen) as port:
         own = external_marshal(f"https://127.0.0.1:{port}/marshal", SENDER)
-        async with running(_sink(store, Batching(), ledger, own)) as sink:
+        async with run_writers(_sink(store, Batching(), ledger, own)) as sink:
             _put(sink, ledger, _event())
             await until(lambda: ledger.failed == 1)
     assert set(received) == {b"\x16"}  # a handshake

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.growth import assert_grows_as_its_input
 from tests.unit.pods.storage_initializer.sites import Answer, Site, private_ca, site
 
 from isvc.pods.storage_initializer.program import run
@@ -180,10 +181,11 @@ class TestWhereTheLoginGoes:
 
 
 def test_a_challenge_without_an_end_takes_no_longer_than_others() -> None:
-    assert read_challenge("a" * (1 << 22) + ' realm="https://r/",service="s"') == {
-        "realm": "https://r/",
-        "service": "s",
-    }
+    def read(size: int) -> None:
+        read_as = read_challenge("a" * size + ' realm="https://r/",service="s"')
+        assert read_as == {"realm": "https://r/", "service": "s"}
+
+    assert_grows_as_its_input(read, 2_000)
 
 
 def test_a_manifest_that_is_not_what_its_digest_says(registry: Site, tmp_path: Path) -> None:
