@@ -1,7 +1,8 @@
 """Pulls the models of a multi-model server: what a file lists is downloaded and loaded, and nothing else is there.
 
 The file is part of a ConfigMap's volume, which the kubelet renews. What could not be downloaded or loaded is tried
-again; a model that was downloaded by an earlier process of the agent is not downloaded twice.
+again; a model that was downloaded by an earlier process of the agent is not downloaded twice. No model waits for
+another that takes long to load, and few download at a time, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ log = logging.getLogger("isvc.pods.agent")
 _FILE = "models.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LOOK_EVERY = 1.0
+_DOWNLOADS = 4  # at a time
 _LONGEST_REASON = 1000  # of what others say, in the log; the storage initializer masks secrets of an address itself
 _RETRY_AFTER = (2.0, 4.0, 8.0, 16.0, 30.0)
 
@@ -52,19 +54,32 @@ class Puller:
         self._wanted: Mapping[str, dict[str, Any]] = {}
         self._loaded: dict[str, dict[str, Any]] = {}
         self._failures: dict[str, int] = {}
+        self._due: dict[str, float] = {}  # of models that failed
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._downloads = asyncio.Semaphore(_DOWNLOADS)
         self._text: bytes | None = None
 
     async def run(self) -> None:
-        due: dict[str, float] = {}
-        loop = asyncio.get_running_loop()
-        while True:
-            if self._read():
-                due.clear()
-            for name in [*self._wanted, *(name for name in self._loaded if name not in self._wanted)]:
-                if due.get(name, 0) <= loop.time() and not await self._settle(name):
-                    failures = self._failures[name] = self._failures.get(name, 0) + 1
-                    due[name] = loop.time() + _RETRY_AFTER[min(failures, len(_RETRY_AFTER)) - 1]
-            await asyncio.sleep(_LOOK_EVERY)
+        try:
+            while True:
+                if self._read():
+                    self._due.clear()
+                for name in dict.fromkeys((*self._wanted, *self._loaded)):
+                    if self._is_due(name):
+                        self._start(name)
+                await asyncio.sleep(_LOOK_EVERY)
+        finally:
+            for task in tuple(self._under_way.values()):
+                task.cancel()
+
+    def _start(self, name: str) -> None:
+        task = self._under_way[name] = asyncio.create_task(self._settle(name))
+        task.add_done_callback(lambda _: self._under_way.pop(name))
+
+    def _is_due(self, name: str) -> bool:
+        if name in self._under_way or self._wanted.get(name) == self._loaded.get(name):
+            return False
+        return self._due.get(name, 0) <= asyncio.get_running_loop().time()
 
     def _read(self) -> bool:
         """Returns whether the file lists other models than before. One that cannot be read changes nothing."""
@@ -80,23 +95,25 @@ class Puller:
             return False
         return True
 
-    async def _settle(self, name: str) -> bool:
+    async def _settle(self, name: str) -> None:
         wanted = self._wanted.get(name)
-        if wanted == self._loaded.get(name):
-            return True
         try:
             if name in self._loaded:
                 await self._unload(name)
             if wanted is not None:
-                await download(wanted, self._folder / name)
+                async with self._downloads:
+                    await download(wanted, self._folder / name)
                 await self._repository(name, "load")
                 self._loaded[name] = wanted
                 log.info("model %s is loaded", name)
-        except (PullError, OSError) as error:
-            log.error("model %s: %s", name, error)
-            return False
-        self._failures.pop(name, None)
-        return True
+        except Exception as error:
+            log.error("model %s: %s", name, error, exc_info=None if isinstance(error, PullError | OSError) else error)
+            if self._wanted.get(name) == wanted:  # else it is another model that is tried next
+                failures = self._failures[name] = self._failures.get(name, 0) + 1
+                wait = _RETRY_AFTER[min(failures, len(_RETRY_AFTER)) - 1]
+                self._due[name] = asyncio.get_running_loop().time() + wait
+        else:
+            self._failures.pop(name, None)
 
     async def _unload(self, name: str) -> None:
         await self._repository(name, "unload")

@@ -172,6 +172,34 @@ async def test_models_are_pulled_replaced_and_removed(tmp_path: Path) -> None:
         assert "unload b" not in calls
 
 
+async def test_no_model_waits_for_one_that_does_not_load(tmp_path: Path) -> None:
+    loaded, patience = list[str](), asyncio.Event()
+
+    async def repository(request: web.Request) -> web.Response:
+        name, verb = request.path.split("/")[-2:]
+        if name == "slow":
+            await patience.wait()
+        loaded.append(f"{verb} {name}")
+        return web.Response()
+
+    def want(*names: str) -> None:
+        entries = [{"modelName": name, "modelSpec": {"storageUri": source.as_uri()}} for name in names]
+        (tmp_path / "models.json").write_text(json.dumps(entries))
+
+    source = tmp_path / "model.txt"
+    source.write_text("x")
+    async with serving(on_any_path(repository)) as port:
+        puller = asyncio.create_task(Puller(tmp_path, tmp_path / "models", ModelServer(port)).run())
+        want("slow", "a")
+        await until(lambda: loaded == ["load a"])
+        want("slow", "b")
+        await until(lambda: {"unload a", "load b"} <= {*loaded})
+        want("b")
+        patience.set()
+        await until(lambda: loaded[-2:] == ["load slow", "unload slow"])
+        puller.cancel()
+
+
 async def test_the_log_tells_no_secrets_of_addresses_and_no_megabytes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
