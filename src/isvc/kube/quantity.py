@@ -14,7 +14,8 @@ from functools import lru_cache, total_ordering
 _MOST_DIGITS = 1000  # Python converts no number of more than 4300
 _NANO = 10**9
 _MAX_BINARY = (2**63 - 1) * _NANO
-_SHAPE = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
+# No digit is given back to be read with the suffix: a megabyte of them that ends in a letter would take hours.
+_SHAPE = re.compile(r"([+-]?)(\d*+)(?:\.(\d*+))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.growth import assert_grows_as_its_input
 
 from isvc.kube.quantity import Notation, Quantity, QuantityError
 
@@ -85,3 +86,12 @@ def test_the_canonical_form_reads_back_as_the_same_amount(quantity):
 def test_comparison_agrees_with_subtraction(one, other):
     assert (one < other) == ((one - other).nanos < 0)
     assert one + other - other == one
+
+
+@pytest.mark.parametrize("zeros", ["", "0."])
+def test_what_is_no_quantity_is_refused_in_a_time_that_grows_with_its_length(zeros):
+    def refuse(digits: int) -> None:
+        with pytest.raises(QuantityError):
+            Quantity.parse(zeros + "1" * digits + "x")
+
+    assert_grows_as_its_input(refuse, 1_000)
