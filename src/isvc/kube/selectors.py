@@ -10,7 +10,7 @@ from typing import TypeAlias
 from isvc.kube.names import DNS_SUBDOMAIN
 from isvc.kube.objects import Object, dig
 
-_TOKEN = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
+_TOKEN = re.compile(r"==|!=|[=!<>(),]|[^\s=!<>(),]+")
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 _WORDS = {"in": "in", "notin": "notin", "=": "=", "==": "=", "!=": "!=", ">": ">", "<": "<"}
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.growth import assert_grows_as_its_input
 
 from isvc.kube.selectors import FieldSelector, LabelSelector, Requirement, SelectorError
 
@@ -120,3 +121,7 @@ def test_malformed_field_selectors_are_refused(text):
 def test_any_value_of_a_field_can_be_asked_for(value):
     selector = FieldSelector((("metadata.name", True, value),))
     assert FieldSelector.parse(str(selector)) == selector
+
+
+def test_spaces_behind_a_selector_cost_no_more_than_their_number():
+    assert_grows_as_its_input(lambda spaces: LabelSelector.parse("a=b" + " " * spaces), 1_000)
