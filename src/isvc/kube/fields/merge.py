@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from typing import Any, Final
 
 from isvc.kube.fields.fieldset import FieldSet, Node, is_member
@@ -43,17 +44,17 @@ def _merge_items(live: list[Any], applied: list[Any], schema: Schema) -> list[An
         raise ShapeError("duplicate entries for key in an applied list")
     theirs = list(elements(live, schema, keys))
     known = dict(theirs)
-    duplicated = {element for element, _ in theirs if sum(element == other for other, _ in theirs) > 1}
-    order, shared = list(mine), [element for element in mine if element in known]
+    times = Counter(element for element, _ in theirs)
+    order, shared = list(mine), deque(element for element in mine if element in known)
     result: list[Any] = []
     placed: set[str] = set()
 
     def place(element: str) -> None:
         placed.add(element)
-        mergeable = element in known and element not in duplicated
+        mergeable = times[element] == 1
         result.append(_merge(known[element], mine[element], item_schema) if mergeable else mine[element])
         if shared and shared[0] == element:
-            shared.pop(0)
+            shared.popleft()
 
     left, right = 0, 0
     while left < len(theirs) or right < len(order):

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.growth import assert_grows_as_its_input
 
 from isvc.kube import fields
 from isvc.kube.objects import GVK, deep_copy, dig
@@ -190,3 +191,11 @@ def test_after_an_apply_the_object_says_what_was_applied(first, second, third):
         *third["metadata"].get("labels", {}),
     }
     assert apply(after, third, now=LATE) == after
+
+
+def test_an_apply_of_many_items_takes_a_time_that_grows_with_their_number():
+    def variables(size: int, value: str) -> dict:
+        return deployment(**pod({"name": "c", "env": [{"name": f"N{each}", "value": value} for each in range(size)]}))
+
+    live = {size: apply(None, variables(size, "1")) for size in (1_000, 8_000)}
+    assert_grows_as_its_input(lambda size: apply(live[size], variables(size, "2")), 1_000)
