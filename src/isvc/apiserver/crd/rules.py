@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from isvc.apiserver.cel import CelError, Program, compile_expression, mentions_old
-from isvc.apiserver.crd.validate import counterpart
+from isvc.apiserver.crd.validate import by_identity, identity_of
 from isvc.apiserver.crd.values import cel_value
 from isvc.apiserver.field_errors import OMITTED, duplicate, forbidden, invalid, required
 from isvc.apiserver.resources.strategy import FieldError
@@ -100,8 +100,9 @@ class Rules:
         if isinstance(value, dict):
             self._walk_map(value, schema, path, old, errors)
         elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+            known = by_identity(old, schema)
             for index, item in enumerate(value):
-                before = counterpart(item, old, schema, _NONE)
+                before = known.get(identity_of(item, schema), _NONE) if known else _NONE
                 self._walk(item, schema["items"], f"{path}[{index}]", before, errors)
 
     def _walk_map(self, value: Object, schema: Schema, path: str, old: Any, errors: list[FieldError]) -> None:

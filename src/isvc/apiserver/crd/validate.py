@@ -6,14 +6,17 @@ only in proportion to the object. On an update, parts equal to what was stored b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Hashable, Iterator
+from typing import Any, Final, TypeAlias
 
 from isvc.apiserver.crd.formats import is_well_formed
 from isvc.apiserver.field_errors import invalid, not_supported, quote, required, text, too_long, too_many, type_invalid
 from isvc.apiserver.resources.strategy import FieldError
 from isvc.kube.patterns import matches
 from isvc.kube.schemas import Schema
+
+Identity: TypeAlias = tuple[Hashable, ...]
+"""The keys of an item of a keyed list."""
 
 _NEW: Final = object()
 #: Messages about a combination of schemas belong to no field.
@@ -176,8 +179,9 @@ def _check_number(value: float, schema: Schema, path: str, errors: list[FieldErr
 def _check_list(value: list[Any], schema: Schema, path: str, errors: list[FieldError], old: Any) -> int:
     passed, items = 0, schema.get("items")
     if isinstance(items, dict):
+        known = by_identity(old, schema)
         for index, item in enumerate(value):
-            before = _NEW if old is _NEW else counterpart(item, old, schema, _NEW)
+            before = known.get(identity_of(item, schema), _NEW) if known else _NEW
             passed += _check(item, items, f"{path}[{index}]", errors, before)
     least, most = schema.get("minItems"), schema.get("maxItems")
     if least is not None and len(value) < least:
@@ -213,13 +217,20 @@ def _known_fields(value: dict[str, Any], schema: Schema) -> Iterator[tuple[str, 
             yield key, others
 
 
-def counterpart(item: Any, old: Any, schema: Schema, missing: Any) -> Any:
-    """Returns the item of the old list with the same keys, or `missing` where items have no identity."""
-    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list) or not isinstance(item, dict):
-        return missing
-    keys = schema.get("x-kubernetes-list-map-keys") or ()
-    wanted = [item.get(key) for key in keys]
-    for each in old:
-        if isinstance(each, dict) and [each.get(key) for key in keys] == wanted:
-            return each
-    return missing
+def by_identity(items: Any, schema: Schema) -> dict[Identity | None, Any]:
+    """Returns the items of a keyed list, the first where several have the same keys; none where they have no keys."""
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(items, list):
+        return {}
+    known: dict[Identity | None, Any] = {}
+    for item in items:
+        if (identity := identity_of(item, schema)) is not None:
+            known.setdefault(identity, item)
+    return known
+
+
+def identity_of(item: Any, schema: Schema) -> Identity | None:
+    """Returns the keys of an item of a keyed list; None for what is no map, or has a key that is no scalar."""
+    if not isinstance(item, dict):
+        return None
+    identity = tuple(item.get(key) for key in schema.get("x-kubernetes-list-map-keys") or ())
+    return None if any(isinstance(each, dict | list) for each in identity) else identity

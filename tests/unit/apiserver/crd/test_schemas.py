@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.growth import assert_grows_as_its_input
 
 from isvc.apiserver.crd.defaults import apply_defaults
 from isvc.apiserver.crd.invariants import check_invariants
@@ -177,3 +178,28 @@ def test_a_schema_has_to_be_structural():
     assert "s.properties[spec].properties[a].items: Required value: must be specified" in found
     assert any("x-kubernetes-validations[0].rule: Invalid value" in each for each in found)
     assert any(each.startswith("s.properties[metadata]: Forbidden: must not specify anything other") for each in found)
+
+
+def items_of(size: int, value: object) -> dict[str, Any]:
+    return {"items": [{"name": f"n{each}", "value": value} for each in range(size)]}
+
+
+KEYED = obj(
+    items={
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+        "items": {**obj(name=TEXT, value=TEXT), "x-kubernetes-validations": [{"rule": "self.name != ''"}]},
+    }
+)
+
+
+def test_an_update_of_many_items_takes_a_time_that_grows_with_their_number():
+    assert_grows_as_its_input(lambda size: validate(items_of(size, "2"), KEYED, items_of(size, "1")), 200)
+
+
+def test_an_item_is_compared_with_the_first_of_the_same_keys_and_none_without():
+    old = {"items": [{"name": "a", "value": 1}, {"name": "a", "value": 2}, {"value": 3}, {"name": [], "value": 4}]}
+    assert validate({"items": [{"name": "a", "value": 1}, {"value": 3}]}, KEYED, old) == []
+    assert validate({"items": [{"name": "a", "value": 2}]}, KEYED, old) != []
+    assert validate({"items": [{"name": [], "value": 4}]}, KEYED, old) != []
