@@ -14,7 +14,7 @@ from aiohttp import web
 from isvc.apiserver.tables.columns import duration, since
 
 JSON: Final = "json"
-_NUMBERS: Final = re.compile(r"\[\s+([-+.,0-9eE\s]+?)\s+\]")
+_NUMBERS: Final = re.compile(r"\[(\n[-+.,0-9eE\s]*)\]")  # no text has the end of a line in it
 EDITS: Final = web.RequestKey("edits", bool)  # whether services can be edited
 CSRF: Final = web.RequestKey("csrf", str)  # the value that forms of its reader have to carry
 
