@@ -17,7 +17,8 @@ from isvc.kube.objects import Object, dig
 DEFAULT_PORT = 8080
 
 _PORT_FLAG = re.compile(r"-{1,2}[\w.-]*port", re.IGNORECASE)
-_PORT_FLAG_VALUE = re.compile(r"(-{1,2}[\w.-]*port(?:=|\s+))(\d{2,5})\b", re.IGNORECASE)  # also within a script
+# Also within a script. It begins where a word does: to try each of its hyphens would take minutes for a long key.
+_PORT_FLAG_VALUE = re.compile(r"((?<![\w.-])[\w.]*-[\w.-]*port(?:=|\s+))(\d{2,5})\b", re.IGNORECASE)
 _ADDRESS = re.compile(
     r"((?:^|(?<=[\s=/,@]))(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::\]|\[::1\]|\*)?:)(\d{2,5})(?=$|[/\s,?])"
 )

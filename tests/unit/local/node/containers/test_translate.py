@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.growth import assert_grows_as_its_input
 
 from isvc.kube.pods import port_number
 from isvc.local.node.containers.translate import Translation, container_ports
@@ -76,3 +77,8 @@ def test_a_probe_may_name_its_port():
 def test_a_folder_may_lie_below_another_mount_path():
     mounts = {"/mnt/models": "/tmp/pods/1/models", "/tmp": "/tmp/pods/1/tmp"}
     assert Translation({}, mounts).paths("/mnt/models /tmp/x") == "/tmp/pods/1/models /tmp/pods/1/tmp/x"
+
+
+@pytest.mark.parametrize("text", ["-a", "--", "port", "-port= "])
+def test_long_texts_are_translated_in_a_time_that_grows_with_their_length(text):
+    assert_grows_as_its_input(lambda times: Translation({8080: 1}).text(text * times), 1_000)
