@@ -6,9 +6,12 @@ reach a model server by accident.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from isvc.kube.objects import Object, containers_of, dig
 from isvc.kube.quantity import Quantity
@@ -17,6 +20,7 @@ from isvc.local.node.capacity import capacity
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH",
               "VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "https_proxy", "HTTPS_PROXY",
               "no_proxy", "NO_PROXY", "CUDA_VISIBLE_DEVICES", "SYSTEMROOT")  # fmt: skip
+MOST_EXPANDED: Final = 6 << 20  # characters of a container; Linux gives no process more
 _REFERENCE = re.compile(r"\$(\$|\(([^()\s]+)\))")
 
 
@@ -40,8 +44,13 @@ def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def container_env(pod: Object, container: Object, sources: Sources) -> dict[str, str]:
-    """Returns the variables of `envFrom` and `env`, in Kubernetes' order and with its expansion."""
+    """Returns the variables of `envFrom` and `env`, in Kubernetes' order and with its expansion.
+
+    Raises OSError for more than any process is given: thirty variables that have the one before them twice are a
+    gigabyte.
+    """
     env: dict[str, str] = {}
+    room = MOST_EXPANDED
     for source in container.get("envFrom") or []:
         prefix = source.get("prefix") or ""
         for kind in ("configMap", "secret"):
@@ -50,27 +59,45 @@ def container_env(pod: Object, container: Object, sources: Sources) -> dict[str,
                 values = _values(sources, kind, reference)
                 env.update({prefix + key: value for key, value in (values or {}).items()})
     for item in container.get("env") or []:
-        value = _value(pod, container, item, sources, env)
+        value = _value(pod, container, item, sources, env, room)
         if value is not None:
             env[item["name"]] = value
+            room -= 0 if item.get("valueFrom") else len(value)
     return env
 
 
-def expand(text: str, env: Mapping[str, str]) -> str:
-    """Replaces `$(NAME)` by its value; an unknown name stays as it is, and `$$` is a dollar sign."""
+def expand_words(words: Iterable[str], env: Mapping[str, str]) -> list[str]:
+    """Returns what a command line becomes; raises OSError as `container_env` does."""
+    expanded, room = list[str](), MOST_EXPANDED
+    for word in words:
+        expanded.append(expand(word, env, room))
+        room -= len(expanded[-1])
+    return expanded
+
+
+def expand(text: str, env: Mapping[str, str], room: int = MOST_EXPANDED) -> str:
+    """Replaces `$(NAME)` by its value; an unknown name stays as it is, and `$$` is a dollar sign.
+
+    Raises OSError where values take more than `room`.
+    """
 
     def replace(found: re.Match[str]) -> str:
-        if found[1] == "$":
-            return "$"
-        return env.get(found[2], found[0])
+        nonlocal room
+        value = "$" if found[1] == "$" else env.get(found[2], found[0])
+        room -= len(value)
+        if room < 0:
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+        return value
 
     return _REFERENCE.sub(replace, text)
 
 
-def _value(pod: Object, container: Object, item: Object, sources: Sources, env: Mapping[str, str]) -> str | None:
+def _value(
+    pod: Object, container: Object, item: Object, sources: Sources, env: Mapping[str, str], room: int
+) -> str | None:
     source = item.get("valueFrom")
     if not source:
-        return expand(str(item.get("value") or ""), env)
+        return expand(str(item.get("value") or ""), env, room)
     if "fieldRef" in source:
         return field_value(pod, source["fieldRef"].get("fieldPath", ""))
     if "resourceFieldRef" in source:

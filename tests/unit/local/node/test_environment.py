@@ -4,7 +4,16 @@ import os
 
 import pytest
 
-from isvc.local.node.environment import Missing, Sources, container_env, expand, references, resource_value
+from isvc.local.node.environment import (
+    MOST_EXPANDED,
+    Missing,
+    Sources,
+    container_env,
+    expand,
+    expand_words,
+    references,
+    resource_value,
+)
 
 POD = {
     "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "iris"}, "annotations": {"a": 'b"'}},
@@ -83,3 +92,17 @@ def test_no_limit_is_all_the_machine_has():
     assert resource_value(POD, {}, {"resource": "limits.cpu"}) == str(os.cpu_count())
     assert int(resource_value(POD, {}, {"resource": "limits.memory", "divisor": "1Mi"})) > 0
     assert resource_value(POD, {}, {"resource": "requests.cpu"}) == "0"
+
+
+def test_variables_that_double_one_another_do_not_fill_the_memory():
+    doubled = [{"name": f"A{each + 1}", "value": f"$(A{each})$(A{each})"} for each in range(24)]
+    with pytest.raises(OSError, match="Argument list too long"):
+        container_env(POD, {"env": [{"name": "A0", "value": "x"}, *doubled]}, Sources())
+
+
+def test_a_command_line_that_repeats_a_long_variable_does_not_fill_the_memory():
+    long = {"A": "x" * (MOST_EXPANDED // 4)}
+    assert expand_words(["$(A)", "$(A)$(A)"], long) == [long["A"], long["A"] * 2]
+    for words in (["$(A)"] * 5, ["$(A)" * 5]):
+        with pytest.raises(OSError, match="Argument list too long"):
+            expand_words(words, long)

@@ -15,7 +15,7 @@ from isvc.kube.quantity import Quantity
 from isvc.local.node import python_path
 from isvc.local.node.containers.sandbox import Sandbox, private_folders
 from isvc.local.node.containers.translate import Translation
-from isvc.local.node.environment import Sources, container_env, expand, inherited_variables
+from isvc.local.node.environment import Sources, container_env, expand_words, inherited_variables
 from isvc.local.node.processes.process import CannotStart, Reaper
 from isvc.local.node.programs.images import ImageTable, Program
 from isvc.local.node.programs.warm import WarmServers
@@ -80,8 +80,8 @@ def launch(spec: Object, program: Program, context: PodContext, termination_log:
     env["TERMINATION_MESSAGE_PATH"] = str(termination_log)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(python_path.FOLDER), env.get("PYTHONPATH"))))
     said = {name: env[name] for name in given}
-    own = [expand(word, said) for word in spec.get("command") or ()]
-    words = [*in_place_of(program, own), *(expand(word, said) for word in spec.get("args") or ())]
+    own = expand_words(spec.get("command") or (), said)
+    words = [*in_place_of(program, own), *expand_words(spec.get("args") or (), said)]
     if program.stands_for and own:
         env["PATH"] = f"{put_on_path(program, context.folder)}{os.pathsep}{env.get('PATH', os.defpath)}"
     words = words or list(program.default)
