@@ -31,6 +31,16 @@ from isvc.toolkit.controller import Controller, OwnerOf, Result, Watch
 _SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
+def schedule_of(cron_job: Object) -> Schedule:
+    """Returns when a CronJob is due. Raises ScheduleError, also for a time zone that there is not."""
+    spec = cron_job["spec"]
+    try:
+        zone = ZoneInfo(spec.get("timeZone") or "UTC")
+    except (ValueError, ZoneInfoNotFoundError) as error:  # of which `../UTC` is the first
+        raise ScheduleError(str(error)) from None
+    return parse_schedule(spec["schedule"], zone)
+
+
 def controller(context: Context) -> Controller:
     watches = [Watch(CRON_JOBS), Watch(JOBS, to=OwnerOf(CRON_JOBS))]
     return Controller("cronjob", CronJobs(context).reconcile, watches, clock=context.clock)
@@ -64,10 +74,9 @@ class CronJobs:
         return self._cache.by_index(JOBS, OWNER, uid_of(cron_job))
 
     def _schedule(self, cron_job: Object) -> Schedule | None:
-        spec = cron_job["spec"]
         try:
-            return parse_schedule(spec["schedule"], ZoneInfo(spec.get("timeZone") or "UTC"))
-        except (ScheduleError, ZoneInfoNotFoundError) as error:
+            return schedule_of(cron_job)
+        except ScheduleError as error:
             self._context.recorder.event(cron_job, "Warning", "UnparseableSchedule", f"unparseable schedule: {error}")
             return None
 

@@ -22,8 +22,9 @@ _NAMED: Final = {
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAYS: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 _MINUTE: Final = timedelta(minutes=1)
-_RANGE: Final = re.compile(r"(?P<first>\*|\?|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?")
+_RANGE: Final = re.compile(r"(?P<first>\*|\?|\w{1,9})(?:-(?P<last>\w{1,9}))?(?:/(?P<step>\d{1,9}))?", re.ASCII)
 _WINDOWS: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=367), timedelta(days=3000))
+_MOST_SECONDS: Final = 2**63 / 1e9  # of a duration in Go
 _HORIZON: Final = timedelta(days=366 * 5)
 
 
@@ -70,7 +71,7 @@ class Calendar:
 
     def next_after(self, moment: datetime) -> datetime | None:
         found = moment.astimezone(UTC).replace(second=0, microsecond=0) + _MINUTE
-        last = found + _HORIZON
+        last = found + _HORIZON if self.minutes.numbers and self.hours.numbers else found  # `,` has none
         while found < last:
             wall = found.astimezone(self.zone)
             if wall.month not in self.months.numbers:
@@ -135,7 +136,7 @@ def _times(schedule: Schedule, after: datetime, until: datetime) -> Iterator[dat
 
 def _duration(text: str) -> timedelta:
     length = seconds(text)
-    if length is None:
+    if length is None or length >= _MOST_SECONDS:
         raise ScheduleError(f"expected a duration such as 1h30m, found {text!r}")
     return max(timedelta(seconds=int(length)), timedelta(seconds=1))
 

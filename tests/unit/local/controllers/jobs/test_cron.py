@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from isvc.kube.objects import Object
-from isvc.local.controllers.jobs.cron import cron_job_status, due_time, job_of, past_history
-from isvc.local.controllers.jobs.schedule import parse_schedule
+from isvc.local.controllers.jobs.cron import cron_job_status, due_time, job_of, past_history, schedule_of
+from isvc.local.controllers.jobs.schedule import ScheduleError, parse_schedule
 
 NOW = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)
 HOURLY = parse_schedule("0 * * * *")
@@ -65,3 +65,9 @@ def test_the_status_names_what_runs_and_when_it_last_went_well() -> None:
     status = cron_job_status(cron_job(), [job("a", "Complete", 11), by_hand, scheduled], "2026-11-16T12:00:00Z")
     assert [each["name"] for each in status["active"]] == ["d"]
     assert status["lastSuccessfulTime"] == "2026-11-16T11:00:00Z"
+
+
+@pytest.mark.parametrize("zone", ["../UTC", "/etc/passwd", "Europe", "Nowhere/At_All"])
+def test_a_time_zone_that_there_is_not_is_said_of_the_schedule(zone: str) -> None:
+    with pytest.raises(ScheduleError):
+        schedule_of(cron_job(schedule="0 * * * *", timeZone=zone))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -88,6 +88,11 @@ def test_a_clock_that_is_set_back_or_forward(schedule, zone, after, expected):
         "0 0 * * 5#2",
         "* * * * * *",
         "0 0 * * sat-sun",
+        "² * * * *",
+        pytest.param("9" * 5_000 + " * * * *", id="many digits"),
+        pytest.param("*/" + "9" * 5_000 + " * * * *", id="many digits of a step"),
+        "@every 2562048h",
+        pytest.param("@every " + "9" * 500 + "h", id="infinitely long"),
     ],
 )
 def test_what_cannot_be_read_is_refused(schedule):
@@ -103,3 +108,25 @@ def test_the_latest_missed_time_is_the_last_of_all(schedule, days):
     while moment and moment <= MONDAY:
         expected, moment = moment, parsed.next_after(moment)
     assert latest(parsed, after, MONDAY) == expected
+
+
+@pytest.mark.parametrize("schedule", [", * * * *", "* , * * *", "* * * , *"])
+def test_no_minute_of_years_is_looked_at_for_a_schedule_without_numbers(schedule):
+    class Zone(tzinfo):
+        """Counts how often a wall clock is asked."""
+
+        asked = 0
+
+        def utcoffset(self, moment: datetime | None) -> timedelta:
+            self.asked += 1
+            return timedelta()
+
+        def dst(self, moment: datetime | None) -> timedelta:
+            return timedelta()
+
+        def tzname(self, moment: datetime | None) -> str:
+            return "UTC"
+
+    zone = Zone()
+    assert parse_schedule(schedule, zone).next_after(MONDAY) is None
+    assert zone.asked < 1_000
