@@ -48,7 +48,7 @@ def check_shape(text: str | bytes, *, most_aliased: float = math.inf) -> None:
             values += (size := sizes.get(event.anchor or "", 1))
             aliased += size
             if aliased > most_aliased:
-                raise UnfitForUse(f"aliases stand for more than {most_aliased} values")
+                raise UnfitForUse("document contains excessive aliasing")
         elif isinstance(event, yaml.CollectionStartEvent):
             opened.append((event.anchor, values))
             values += 1

@@ -219,6 +219,7 @@ async def test_paths_and_methods_that_do_not_exist(http, method, path, code):
     [
         "\n".join(["a: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))]),
         "a: &a [*a]",
+        "\n".join(["a0: &a0 {x: x}", *(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 20))]),
     ],
 )
 async def test_a_few_lines_of_yaml_cannot_stand_for_millions(http, text):

@@ -54,7 +54,7 @@ def parse_yaml(body: bytes, kind: str) -> Any:
     from isvc.kube.go_yaml import Loader, check_shape
 
     try:
-        check_shape(body)
+        check_shape(body, most_aliased=MAX_VALUES)  # a map that is merged into others is written out as they are read
         value = yaml.load(body, Loader=Loader)  # noqa: S506
         if b"*" in body and _size(value, {}) > MAX_VALUES:
             raise ValueError("document contains excessive aliasing")
