@@ -81,7 +81,7 @@ def _retain(original: Object, patch: Object) -> Object:
     """Returns a copy of the original, with only the keys that `$retainKeys` lists, if the patch has it."""
     if _RETAIN_KEYS not in patch:
         return dict(original)
-    kept = _items(patch[_RETAIN_KEYS], _RETAIN_KEYS)
+    kept = {key for key in _items(patch[_RETAIN_KEYS], _RETAIN_KEYS) if isinstance(key, str)}
     for key, value in patch.items():
         if value is not None and not key.startswith("$") and key not in kept:
             raise PatchError(f"the patch sets {key!r}, which its {_RETAIN_KEYS} does not list")

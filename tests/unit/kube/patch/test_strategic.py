@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.growth import assert_grows_as_its_input
 
 from isvc.kube.objects import deep_copy
 from isvc.kube.patch import PatchError, strategic
@@ -128,3 +129,11 @@ def test_merging_loses_nothing_repeats_nothing_and_modifies_nothing(original, pa
         result = merged.get(key, [])
         assert [item for item in result if item in mine] == mine
         assert [item for item in result if item not in mine] == [item for item in theirs if item not in mine]
+
+
+def test_a_long_list_of_what_is_retained_takes_a_time_that_grows_with_its_length():
+    def retain(size: int) -> None:
+        keys = {f"k{each}": 1 for each in range(size)}
+        assert strategic.apply({"gone": 1}, {"$retainKeys": [*keys, {}], **keys}, None) == keys
+
+    assert_grows_as_its_input(retain, 1_000)
