@@ -70,10 +70,10 @@ class ApplyConflict(Exception):
 def _message(conflicts: list[FieldConflict]) -> str:
     if len(conflicts) == 1:
         return f"Apply failed with 1 conflict: conflict with {conflicts[0].manager}: {conflicts[0].field}"
-    lines: list[str] = []
-    for manager in sorted({each.manager for each in conflicts}):
-        lines.append(f"conflicts with {manager}:")
-        lines += [f"- {each.field}" for each in conflicts if each.manager == manager]
+    fields: dict[Manager, list[str]] = {}
+    for each in conflicts:
+        fields.setdefault(each.manager, []).append(f"- {each.field}")
+    lines = [line for manager in sorted(fields) for line in (f"conflicts with {manager}:", *fields[manager])]
     return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
 
 

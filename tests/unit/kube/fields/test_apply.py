@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from tests.growth import assert_grows_as_its_input
 
 from isvc.kube import fields
+from isvc.kube.fields.managers import Manager
 from isvc.kube.objects import GVK, deep_copy, dig
 from isvc.kube.schemas import schema_of
 
@@ -199,3 +200,9 @@ def test_an_apply_of_many_items_takes_a_time_that_grows_with_their_number():
 
     live = {size: apply(None, variables(size, "1")) for size in (1_000, 8_000)}
     assert_grows_as_its_input(lambda size: apply(live[size], variables(size, "2")), 1_000)
+
+
+def test_conflicts_with_many_managers_are_told_in_a_time_that_grows_with_their_number():
+    [replicas] = fields.FieldSet.parse({"f:spec": {"f:replicas": {}}}).paths()
+    conflicts = [fields.FieldConflict(Manager(f"m{each}", "Apply"), replicas) for each in range(8_000)]
+    assert_grows_as_its_input(lambda size: fields.ApplyConflict(conflicts[:size]), 1_000)
