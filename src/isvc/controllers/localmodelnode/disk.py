@@ -29,7 +29,7 @@ _DOWNLOADS: Final = ".downloads"
 _INCOMING: Final = "model"
 _REMOVED: Final = ".removed-"
 _NODE: Final = ".node"
-_LEFT_BEHIND: Final = ".isvc-incoming-*"  # by our storage initializer, where another has gone on without it
+_LEFT_BEHIND: Final = ".isvc-incoming-"  # by our storage initializer, where another has gone on without it
 _BLOCK: Final = 512
 _FORGOTTEN: Final = 3600.0  # seconds after which what a node wanted counts no longer, if it does not say so again
 
@@ -141,8 +141,9 @@ class Disk:
             self.discard(key)
             return
         incoming = self._incoming(key)
-        for left in incoming.glob(_LEFT_BEHIND):
-            _remove_tree(left)
+        for entry in _folders(incoming):  # a file or link of such a name is the model's own
+            if entry.name.startswith(_LEFT_BEHIND):
+                _remove_tree(Path(entry.path))
         _write_through(incoming)
         self._write_receipt(key, incoming, seconds, attempts, source)
         self._publish(key)

@@ -145,6 +145,16 @@ def test_what_an_earlier_storage_initializer_left_is_no_part_of_the_model(disk: 
     assert sorted(os.listdir(disk.root / final_path(KEY))) == ["model.bin", "tokenizer"]
 
 
+def test_files_and_links_of_a_model_that_are_named_as_what_is_left_keep_no_model_from_its_node(disk: Disk):
+    fill(disk)
+    incoming = disk.root / incoming_path(KEY)
+    (incoming / ".isvc-incoming-file").write_text("x")
+    (incoming / ".isvc-incoming-link").symlink_to(disk.root)
+    disk.complete(KEY, SOURCE, None, 1)
+    assert KEY in disk.take_stock().complete
+    assert {".isvc-incoming-file", ".isvc-incoming-link"} < set(os.listdir(disk.root / final_path(KEY)))
+
+
 def test_what_is_removed_is_gone_and_its_receipt_too(disk: Disk):
     fill(disk)
     disk.complete(KEY, SOURCE, None, 1)
