@@ -241,3 +241,8 @@ async def test_a_list_that_is_to_be_watched_from_the_future_times_out(http):
     event = await watch.next()
     assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 504, "Timeout")
     assert event["object"]["message"].startswith("Timeout: Too large resource version: 999999, current: ")
+
+
+async def test_a_revision_of_thousands_of_digits_is_refused(http):
+    answer = await http.ask("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={'9' * 5_000}")
+    assert (answer.code, "invalid syntax" in answer.message) == (500, True)

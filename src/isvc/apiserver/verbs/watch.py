@@ -30,6 +30,7 @@ MAX_BACKLOG = 1 << 20  # bytes on their way to one client
 MAX_QUEUED = 4096  # events that one client is behind
 MAX_QUEUED_BYTES = 16 << 20  # of their objects, which all who are behind share; the store remembers more
 _CHUNK = 1 << 16
+_MOST_DIGITS = 19  # of a revision
 BOOKMARK_SECONDS = 30.0
 BOOKMARK = "BOOKMARK"
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -58,7 +59,7 @@ class Watcher:
         self._initial = call.request.flag("sendInitialEvents")
         check_watch(query)
         self._rv = query.get("resourceVersion", "") or "0"
-        if not self._rv.isascii() or not self._rv.isdigit():
+        if not self._rv.isascii() or not self._rv.isdigit() or len(self._rv) > _MOST_DIGITS:
             why = f'strconv.ParseUint: parsing "{self._rv}": invalid syntax'
             raise refusals.Unspecific(f'resourceVersion: Invalid value: "{self._rv}": {why}')
         self._form = forms.requested_form(call.request)
