@@ -31,6 +31,7 @@ from isvc.local.keda.triggers import (
     BadTrigger,
     has_resources_only,
     hpa_metrics,
+    is_whole_number,
     prometheus_triggers,
     queue_triggers,
     request_triggers,
@@ -247,7 +248,7 @@ def paused_at(scaled: Object) -> int | None:
     annotations = annotations_of(scaled)
     wanted = annotations.get(PAUSED_REPLICAS)
     if wanted is not None:
-        if not wanted.isdigit():
+        if not is_whole_number(wanted):
             raise BadTrigger(f"the annotation {PAUSED_REPLICAS} has no whole number: {wanted!r}")
         return int(wanted)
     paused = annotations.get(PAUSED)

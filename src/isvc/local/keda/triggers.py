@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ def _hpa_metric(index: int, trigger: Object, scaled: Object) -> Object:
 def _resource_metric(trigger: Object) -> Object:
     metadata = trigger.get("metadata") or {}
     kind, value = trigger.get("metricType") or metadata.get("type") or "", str(metadata.get("value", ""))
-    if kind == "Utilization" and value.isdigit():
+    if kind == "Utilization" and is_whole_number(value):
         target: Object = {"type": kind, "averageUtilization": int(value)}
     elif kind == "AverageValue" and _is_quantity(value):
         target = {"type": kind, "averageValue": value}
@@ -174,9 +175,17 @@ def _prometheus(index: int, trigger: Object) -> Prometheus:
 
 def _number(metadata: Object, key: str) -> float:
     try:
-        return float(metadata.get(key) or 0)
+        number = float(metadata.get(key) or 0)
     except ValueError:
-        raise BadTrigger(f"the trigger prometheus has a {key} that is no number: {metadata[key]!r}") from None
+        number = math.nan
+    if not math.isfinite(number):  # `inf` and `nan` are numbers to Python, and to no HPA
+        raise BadTrigger(f"the trigger prometheus has a {key} that is no number: {metadata[key]!r}")
+    return number
+
+
+def is_whole_number(text: str) -> bool:
+    """Returns whether it is one of at most nine digits, which people write and a replica count can be."""
+    return re.fullmatch("[0-9]{1,9}", text) is not None
 
 
 def _is_quantity(text: str) -> bool:

@@ -101,7 +101,7 @@ def _first(read: Callable[[str], float | None], *texts: str) -> float:
 
 
 def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII) else None
+    return float(text) if re.fullmatch(r"\d{1,18}(\.\d{1,18})?", text, re.ASCII) else None
 
 
 def _target(settings: _Settings, metric: str, concurrency: int) -> float:

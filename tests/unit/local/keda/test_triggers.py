@@ -125,6 +125,21 @@ def test_pausing(annotations: dict[str, str], at: int | None):
     assert paused_at(scaled(annotations=annotations)) == at
 
 
+@pytest.mark.parametrize("threshold", ["nan", "inf", "1e999"])
+def test_a_threshold_is_finite(threshold: str):
+    metadata = {"serverAddress": "http://x", "query": "q", "threshold": threshold}
+    with pytest.raises(BadTrigger, match="threshold that is no number"):
+        hpa_metrics(scaled({"type": "prometheus", "metadata": metadata}))
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5_000], ids=["superscript", "many digits"])
+def test_what_only_looks_like_a_whole_number_is_none(number: str):
+    with pytest.raises(BadTrigger, match="whole number"):
+        hpa_metrics(scaled(cpu(number)))
+    with pytest.raises(BadTrigger, match="whole number"):
+        paused_at(scaled(annotations={PAUSED_REPLICAS: number}))
+
+
 def test_pausing_at_no_number():
     with pytest.raises(BadTrigger, match="no whole number"):
         paused_at(scaled(annotations={PAUSED_REPLICAS: "some"}))

@@ -135,3 +135,8 @@ def test_requests_per_second():
         here.demand.end(1000 + tenth / 20)
     here.now = 1008
     assert here.run(until=1010) == 3
+
+
+def test_an_annotation_of_hundreds_of_digits_says_nothing():
+    annotated = {"metadata": {"annotations": {"autoscaling.knative.dev/max-scale": "9" * 400}}}
+    assert Scaling.of(annotated, {"max-scale": "3"}).most == 3
