@@ -260,6 +260,27 @@ async def test_a_claim_that_somebody_else_made_is_left_alone(cluster, client, pl
     assert await place.has(PERSISTENT_VOLUME_CLAIMS, claim, place.name)
 
 
+@pytest.mark.parametrize("claim", ["", "theirs"], ids=["unbound", "bound"])
+async def test_a_volume_that_somebody_else_made_is_left_alone(cluster, client, place, claim: str) -> None:
+    """Whoever may write caches in a namespace cannot have any volume deleted by choosing a name."""
+    group, stem = await place.add_group("a"), f"{place.name}-archive"
+    theirs, named = f"{stem}-2019-{place.name}", f"{stem}-{group}-{place.name}"
+    spec = place.group("a", "/archive")["persistentVolumeSpec"]
+    if claim:
+        spec["claimRef"] = {"kind": "PersistentVolumeClaim", "name": claim, "namespace": place.name}
+        await place.create(PERSISTENT_VOLUMES, named, spec=spec)
+    await place.create(PERSISTENT_VOLUMES, theirs, spec=spec)
+    cache = await place.add_cache(stem, group, namespace=place.name)
+    download = f"{cache}-{group}-{place.name}-download"
+    async with running(cluster, place):
+        await until(lambda: place.has(PERSISTENT_VOLUMES, download), "there is a volume for the download")
+        await client.delete(LOCAL_MODEL_NAMESPACE_CACHES, cache, place.name)
+        await until(lambda: _not(place.has(PERSISTENT_VOLUMES, download)), "which goes with the cache")
+        await until(lambda: _not(place.has(LOCAL_MODEL_NAMESPACE_CACHES, cache, place.name)), "which is gone")
+    assert await place.has(PERSISTENT_VOLUMES, theirs)
+    assert not claim or await place.has(PERSISTENT_VOLUMES, named)
+
+
 async def test_a_group_that_does_not_exist_is_reported_and_holds_no_deletion(cluster, client, place) -> None:
     node, group = await place.add_node(1, "a"), f"{place.name}-a"
     cache = await place.add_cache(f"{place.name}-m", group)

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from isvc.api.completion import read
-from isvc.api.localmodel import DOWNLOAD, MODEL_STATES, LocalModelCache, LocalModelCacheSpec
+from isvc.api.localmodel import MODEL_STATES, LocalModelCache, LocalModelCacheSpec
 from isvc.api.resources import (
     INFERENCE_SERVICES,
     LLM_INFERENCE_SERVICES,
     LOCAL_MODEL_NAMESPACE_CACHES,
+    LOCAL_MODEL_NODE_GROUPS,
     LOCAL_MODEL_NODES,
 )
 from isvc.controllers.localmodel.node_groups import Group, NodeGroups
+from isvc.controllers.localmodel.volumes import is_bound_for, names_of_volumes
 from isvc.engine import kind as engine
 from isvc.engine.needs import Answers
 from isvc.kube.objects import Key, Object, dig, name_of, namespace_of, uid_of
@@ -111,12 +113,8 @@ class Observer:
             found = self._reader.by_index(PERSISTENT_VOLUMES, OWNER, uid_of(raw))
         else:
             named = self._reader.by_index(PERSISTENT_VOLUMES, BY_PREFIX, cache.name)
-            places = (None, cache.namespace, self._job_namespace)
-            found = [
-                volume
-                for volume in named
-                if dig(volume, "spec", "claimRef", "namespace") in places and self._is_called_after(cache, volume)
-            ]
+            jobs = self._job_namespace
+            found = [each for each in named if self._is_called_after(raw, each) and is_bound_for(cache, each, jobs)]
         return {name_of(volume): volume for volume in found}
 
     def claims(self, raw: Object) -> dict[Key, Object]:
@@ -129,7 +127,7 @@ class Observer:
             for claim in named
             if namespace_of(claim) == self._job_namespace
             and dig(claim, "spec", "volumeName") == name_of(claim)
-            and self._is_called_after(cache, claim)
+            and self._is_called_after(raw, claim)
         ]
         return {Key.of(claim): claim for claim in found}
 
@@ -139,16 +137,26 @@ class Observer:
         config = self._configuration.in_force()
         return config.local_model.job_namespace if config else ""
 
-    def _is_called_after(self, cache: Key, obj: Object) -> bool:
-        """Returns whether an object is called as volumes of this cache are, and not as those of another."""
-        stem = name_of(obj).removesuffix(DOWNLOAD)
-        takers = self._reader.keys(LOCAL_MODEL_NAMESPACE_CACHES, BY_VOLUME, name_of(obj))
-        return stem.endswith(f"-{cache.namespace}") and all(taker == cache for taker in takers)
+    def _is_called_after(self, raw: Object, obj: Object) -> bool:
+        """Returns whether an object is called as volumes of this cache are, and not as those of another.
+
+        Who writes a cache chooses its name, and must not choose by it what of others is deleted.
+        """
+        cache, name = Key.of(raw), name_of(obj)
+        groups = {*groups_of(raw), *(each.name for each in self._reader.all_keys(LOCAL_MODEL_NODE_GROUPS))}
+        takers = self._reader.keys(LOCAL_MODEL_NAMESPACE_CACHES, BY_VOLUME, name)
+        return name in names_of_volumes(cache, groups) and all(taker == cache for taker in takers)
 
     def _users(self, resource: Resource, model: str) -> tuple[Object, ...]:
         if not self._reader.serves(resource):
             return ()
         return tuple(sorted(self._reader.by_index(resource, BY_CACHE, model), key=Key.of))
+
+
+def groups_of(cache: Object) -> list[str]:
+    """Returns the groups that a cache names, which may have been stored past the schema."""
+    groups = dig(cache, "spec", "nodeGroups")
+    return [*map(str, groups)] if isinstance(groups, list) else []
 
 
 def prefixes(obj: Object) -> Iterator[str]:

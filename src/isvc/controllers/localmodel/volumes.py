@@ -6,7 +6,7 @@ neither has a claim in another namespace than its own: they are found by their n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ from isvc.api.localmodel import DOWNLOAD, LocalModelNodeGroupSpec, claim_name, d
 from isvc.engine.plan import Child
 from isvc.engine.policies import CREATE_ONLY, VOLUME
 from isvc.kube.equality import covers
-from isvc.kube.objects import Key, Object, dig
+from isvc.kube.objects import Key, Object, dig, name_of
 from isvc.kube.owners import controller_of
 from isvc.kube.resource import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
 
@@ -50,6 +50,23 @@ def serving_volume(cache: Key, group: str, namespace: str) -> Volume:
     """Returns the volume that the services of a namespace read the model from."""
     claim = claim_name(cache.name, group)
     return Volume(cache, group, f"{claim}-{namespace}", Key(namespace, claim))
+
+
+def names_of_volumes(cache: Key, groups: Iterable[str]) -> frozenset[str]:
+    """Returns what the volumes of a namespace's cache may be called."""
+    made = (
+        volume
+        for group in groups
+        for volume in (download_volume(cache, group, ""), serving_volume(cache, group, cache.namespace))
+    )
+    return frozenset(volume.name for volume in made)
+
+
+def is_bound_for(cache: Key, volume: Object, job_namespace: str) -> bool:
+    """Returns whether a volume that is called after a namespace's cache is bound to its claim, or to none yet."""
+    bound, name = dig(volume, "spec", "claimRef"), name_of(volume)
+    serving = Key(cache.namespace, name.removesuffix(f"-{cache.namespace}"))
+    return not bound or Key(bound.get("namespace", ""), bound.get("name", "")) in (serving, Key(job_namespace, name))
 
 
 def children_of(volume: Volume, group: LocalModelNodeGroupSpec, live: Object | None) -> tuple[Child, Child]:

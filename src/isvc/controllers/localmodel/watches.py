@@ -18,8 +18,8 @@ from isvc.api.resources import (
 from isvc.controllers.localmodel.entries import cache_used_by, entries_of, key_of
 from isvc.controllers.localmodel.kind import make_kind
 from isvc.controllers.localmodel.node_groups import membership, reduce_node
-from isvc.controllers.localmodel.observe import BY_CACHE, BY_MODEL, BY_PREFIX, BY_STATE, BY_VOLUME, prefixes
-from isvc.controllers.localmodel.volumes import download_volume, serving_volume
+from isvc.controllers.localmodel.observe import BY_CACHE, BY_MODEL, BY_PREFIX, BY_STATE, BY_VOLUME, groups_of, prefixes
+from isvc.controllers.localmodel.volumes import names_of_volumes
 from isvc.engine.kind import Kind
 from isvc.engine.reconciler import Reconciler
 from isvc.kube.objects import Key, Object, annotations_of, dig
@@ -125,11 +125,7 @@ def _cache(service: Object) -> Iterable[str]:
 
 
 def _volume_names(cache: Object) -> Iterator[str]:
-    key = Key.of(cache)
-    groups = dig(cache, "spec", "nodeGroups")
-    for group in map(str, groups) if isinstance(groups, list) else ():
-        yield serving_volume(key, group, key.namespace).name
-        yield download_volume(key, group, "").name
+    yield from names_of_volumes(Key.of(cache), groups_of(cache))
 
 
 def _marks(service: Object) -> tuple[object, ...]:
