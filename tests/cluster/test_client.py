@@ -39,6 +39,14 @@ async def test_an_object_through_its_whole_life(client, namespace):
         await client.get(CONFIG_MAPS, "a", namespace)
 
 
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/", "a/status", "../configmaps/a", "a%2Fstatus", "..%2fconfigmaps%2fa"]
+)
+async def test_what_no_object_can_be_called_does_not_exist(client, namespace, name: str):
+    await client.create(CONFIG_MAPS, config_map("a", namespace))
+    assert await client.find(CONFIG_MAPS, name, namespace) is None
+
+
 async def test_refusals_are_typed(client, namespace):
     created = await client.create(CONFIG_MAPS, config_map("a", namespace))
     with pytest.raises(AlreadyExists):

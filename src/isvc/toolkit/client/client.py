@@ -97,6 +97,8 @@ class Client:
         await self._transport.close()
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        if not _can_be_name(name):
+            raise NotFound(f'{resource} "{name}" not found')
         return await self._call("GET", _path(resource, namespace, name))
 
     async def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
@@ -323,6 +325,14 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 def _path(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
     return resource.path(_quote(namespace), _quote(name), subresource)
+
+
+def _can_be_name(name: str) -> bool:
+    """Returns whether an object can have a name, which may be what somebody wrote into a spec.
+
+    An API server takes others for a list, a subresource or a mistake of the client: it would seem to be ours.
+    """
+    return name not in ("", ".", "..") and not any(each in name for each in "/%")
 
 
 @lru_cache(maxsize=1024)
