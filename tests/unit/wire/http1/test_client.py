@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from contextlib import aclosing, suppress
 
 import pytest
@@ -37,16 +38,17 @@ async def test_one_connection_serves_one_request_after_the_other():
     assert len(connections) == 1
 
 
-def client_connections() -> list[int]:
-    return [id(each) for each in gc.get_objects() if isinstance(each, ClientConnection)]
+def client_connections() -> set[ClientConnection]:
+    return {each for each in gc.get_objects() if isinstance(each, ClientConnection)}
 
 
 async def test_a_connection_that_ended_leaves_nothing_to_the_garbage_collector(without_collector):
-    before = client_connections()
+    before = client_connections()  # of tests before this one
     async with peer(answers_forever) as (pool, _):
         assert await get(pool) == b"ok"
-        assert client_connections() != before
-    await until(lambda: client_connections() == before, "the end of the connection")
+        made = weakref.WeakSet(client_connections() - before)
+        assert made
+    await until(lambda: not made, "the end of the connection")
 
 
 @pytest.mark.parametrize(
