@@ -24,7 +24,6 @@ _DAYS: Final = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 _MINUTE: Final = timedelta(minutes=1)
 _RANGE: Final = re.compile(r"(?P<first>\*|\?|\w{1,9})(?:-(?P<last>\w{1,9}))?(?:/(?P<step>\d{1,9}))?", re.ASCII)
 _WINDOWS: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=367), timedelta(days=3000))
-_MOST_SECONDS: Final = 2**63 / 1e9  # of a duration in Go
 _HORIZON: Final = timedelta(days=366 * 5)
 
 
@@ -136,7 +135,7 @@ def _times(schedule: Schedule, after: datetime, until: datetime) -> Iterator[dat
 
 def _duration(text: str) -> timedelta:
     length = seconds(text)
-    if length is None or length >= _MOST_SECONDS:
+    if length is None:
         raise ScheduleError(f"expected a duration such as 1h30m, found {text!r}")
     return max(timedelta(seconds=int(length)), timedelta(seconds=1))
 
