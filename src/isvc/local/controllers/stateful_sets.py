@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from isvc.kube.errors import AlreadyExists
@@ -13,7 +14,7 @@ from isvc.kube.objects import Key, Object, deep_copy, dig, generation_of, labels
 from isvc.kube.pods import replicas_of
 from isvc.kube.resource import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from isvc.local.controllers.adoption import claim, watch_adopted
-from isvc.local.controllers.pod_writes import create_pod, delete_pod, pod_of
+from isvc.local.controllers.pod_writes import BURST, create_pod, delete_pod, pod_of
 from isvc.local.controllers.pods import has_ended, is_active, is_available, is_ready, look_at_next_available
 from isvc.local.controllers.revisions import HASH, current_revision, forget_revisions, revisions, template_of
 from isvc.local.controllers.selection import ORPHANS
@@ -98,12 +99,15 @@ class Step:
 
 
 def next_step(stateful_set: Object, pods: Mapping[int, Object], update: str, now: datetime) -> Step:
-    """Chooses one pod at a time if ordered, each only when those before it are available; all at once if parallel."""
+    """Chooses one pod at a time if ordered, each only when those before it are available; all at once if parallel.
+
+    Looks at pods, and at no more numbers than pods are made at a time: replicas may be billions.
+    """
     first = _first(stateful_set)
     wanted = range(first, first + replicas_of(stateful_set))
     ordered = dig(stateful_set, "spec", "podManagementPolicy") != "Parallel"
-    missing = [number for number in wanted if number not in pods]
-    ended = [pods[number] for number in wanted if number in pods and has_ended(pods[number])]
+    missing = list(islice((number for number in wanted if number not in pods), BURST))
+    ended = [pod for number, pod in sorted(pods.items()) if number in wanted and has_ended(pod)]
     surplus = [pods[number] for number in sorted(pods, reverse=True) if number not in wanted]
     if not ordered and (missing or ended or any(map(is_active, surplus))):
         return Step(missing, [*ended, *filter(is_active, surplus)])

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from isvc.local.controllers.pod_writes import BURST
 from isvc.local.controllers.revisions import HASH
 from isvc.local.controllers.stateful_sets import next_step
 
@@ -90,3 +91,8 @@ def test_an_update_goes_from_the_last_to_the_first(revisions, partition, strateg
 
 def test_an_update_waits_for_the_pod_it_replaced():
     assert step(stateful_set(parallel=True), pods("rru", ["old", "old", "new"])) == ([], [])
+
+
+def test_of_many_replicas_no_more_are_looked_for_than_are_made_at_a_time():
+    created, deleted = step(stateful_set(20_000, parallel=True), pods("rf"))
+    assert (created, deleted) == (list(range(2, BURST + 2)), ["web-1"])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from isvc.kube.objects import Object, deep_copy, dig, is_being_deleted, labels_of, name_of
 from isvc.kube.resource import JOBS
 from isvc.kube.timestamps import parse_timestamp
 from isvc.local.controllers.jobs.tally import FINALIZER, INDEX, Tally, has_failed, index_of, is_indexed
-from isvc.local.controllers.pod_writes import pod_of
+from isvc.local.controllers.pod_writes import BURST, pod_of
 from isvc.local.controllers.pods import is_active, is_terminating
 from isvc.local.controllers.replicasets import first_to_go
 
@@ -65,11 +66,12 @@ def _surplus_indexes(job: Object, active: Sequence[Object]) -> list[Object]:
 
 
 def _new_pods(job: Object, active: Sequence[Object], counts: Tally, number: int) -> tuple[Object, ...]:
+    number = max(0, min(number, BURST))  # of billions no more than are made at a time
     if not is_indexed(job):
         return tuple(_pod(job) for _ in range(number))
     taken = counts.completed | {index_of(pod) for pod in active}
-    free = [index for index in range(dig(job, "spec", "completions") or 0) if index not in taken]
-    return tuple(_indexed_pod(job, index) for index in free[: max(0, number)])
+    free = (index for index in range(dig(job, "spec", "completions") or 0) if index not in taken)
+    return tuple(_indexed_pod(job, index) for index in islice(free, number))
 
 
 def _pod(job: Object) -> Object:
