@@ -186,6 +186,21 @@ async def test_a_list_has_every_cache_whatever_races(cluster, client, place) -> 
         await until(lambda: _equals(place.entries(node), sorted(names[4:])), "only theirs go", PATIENCE)
 
 
+async def test_who_keeps_emptying_a_list_is_told_of(cluster, client, place) -> None:
+    """Two managers of caches would write as fast as they can; the list is repaired less and less often."""
+    group, node = await place.add_group("a"), await place.add_node(1, "a")
+    cache = await place.add_cache(f"{place.name}-m", group)
+
+    async def is_told_of() -> bool:
+        if await place.entries(node) == [cache]:
+            await client.patch(LOCAL_MODEL_NODES, node, {"spec": {"localModels": []}})
+        events = (await client.list(EVENTS)).items
+        return any(each["reason"] == "Contested" and each["involvedObject"]["name"] == node for each in events)
+
+    async with running(cluster, place):
+        await until(is_told_of, "an event says so", PATIENCE)
+
+
 async def test_a_group_or_node_that_leaves_loses_its_copy(cluster, client, place) -> None:
     one, other = await place.add_group("a"), await place.add_group("b")
     first, second, third = [await place.add_node(*each) for each in ((1, "a"), (2, "a"), (3, "b"))]

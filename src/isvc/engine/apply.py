@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from isvc.engine.comparison import Comparison, Wanted, fingerprint_of, owners
+from isvc.engine.comparison import Comparison, Wanted, digest, fingerprint_of, owners
 from isvc.engine.outcome import Created, Deleted, Outcome, Refusal, Rejected, Result, Taken, Unchanged, Updated
 from isvc.engine.plan import Child, ChildKey, Edit, Hold, Part, Plan, Want
 from isvc.kube.equality import covers
@@ -64,6 +64,7 @@ class Engine:
         self._client = client
         self._memory = memory
         self._seen: dict[ChildKey, _Seen] = {}
+        self._edits: dict[tuple[str, ChildKey], int] = {}  # the last change that an owner asked for
         self._has_filled = False
 
     async def apply(self, owner: Object, plan: Plan) -> Outcome:
@@ -238,8 +239,18 @@ class Engine:
                 return Rejected(error)
             else:
                 self._memory.note(resource, written, owner=owner)
-                return Created(written) if live is None else Updated(written, repaired=False)
+                repaired = self._is_repeated(owner, edit, change)
+                return Created(written, repaired=repaired) if live is None else Updated(written, repaired=repaired)
         return None
+
+    def _is_repeated(self, owner: Object, edit: Edit, change: Object) -> bool:
+        """Notes a change that was made; returns whether the last one was the same, so that somebody has undone it."""
+        key, made = (uid_of(owner), edit.key), digest(change)
+        before = self._edits.pop(key, None)
+        self._edits[key] = made
+        if len(self._edits) > _MOST_REMEMBERED:
+            del self._edits[next(iter(self._edits))]
+        return before == made
 
     # -- what should not be there -----------------------------------------------------------------------------------
 

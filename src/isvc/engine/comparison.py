@@ -84,7 +84,7 @@ class Comparison:
     @cached_property
     def fingerprint(self) -> int:
         """Changes when something in the live object changes that matters here."""
-        return _digest([_compared_parts(self.child, self.live), sorted(self.leftovers)])
+        return digest([_compared_parts(self.child, self.live), sorted(self.leftovers)])
 
     def replacement(self, owner: Object) -> Object:
         """Returns the manifest as an update: with the live object's identity, and with what others own as it is."""
@@ -132,7 +132,7 @@ class Wanted(NamedTuple):
 def fingerprint_of(child: Child) -> Wanted:
     """Changes when the manifest asks for something else."""
     required = [at(child.manifest, path) for path in child.policy.required]
-    return Wanted(_digest(_compared_parts(child, child.manifest)), _digest(required))
+    return Wanted(digest(_compared_parts(child, child.manifest)), digest(required))
 
 
 def owners(owner: Object, child: Child, live: Object) -> list[Object]:
@@ -150,5 +150,5 @@ def _compared_parts(child: Child, obj: Object) -> dict[str, Any]:
     return {path: at(obj, path) for path in paths}
 
 
-def _digest(value: Any) -> int:
+def digest(value: Any) -> int:
     return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))

@@ -36,6 +36,14 @@ async def test_an_entry_is_added_beside_those_of_others_and_then_left_in_peace(e
     assert server.taken_requests() == ["PATCH ConfigMap list"]
 
 
+async def test_an_entry_that_somebody_else_takes_out_again_counts_as_repaired(engine, server) -> None:
+    live = await server.create(CONFIG_MAPS, config("list", theirs="1").manifest)
+    first = result(await engine.apply(OWNER, plan(live)), "list")
+    del server.edit(CONFIG_MAPS, "list")["data"]["mine"]
+    again = result(await engine.apply(OWNER, plan(server.objects[CONFIG_MAPS, "list"])), "list")
+    assert (first.repaired, again.repaired) == (False, True)
+
+
 async def test_who_was_slower_looks_again_and_loses_nothing(engine, server) -> None:
     live = await server.create(CONFIG_MAPS, config("list", theirs="1").manifest)
     server.edit(CONFIG_MAPS, "list")["data"]["faster"] = "1"
