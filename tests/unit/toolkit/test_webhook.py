@@ -17,7 +17,7 @@ from isvc.kube.errors import BadRequest
 from isvc.kube.objects import GVK
 from isvc.programs.tls import trust_clients
 from isvc.toolkit.clock import SystemClock
-from isvc.toolkit.failure import ClusterError
+from isvc.toolkit.failure import ClusterError, Unreachable
 from isvc.toolkit.webhook import Admission, ClientNames, Conversion, Route, WebhookServer, allow, allow_change, deny
 from isvc.toolkit.webhook import server as server_module
 from isvc.wire.http1 import connection as http_connection
@@ -64,7 +64,11 @@ async def server(tmp_path, authority, seen) -> AsyncIterator[WebhookServer]:
     def crash(request):
         raise KeyError("oops")
 
+    def be_cut_off(request):
+        raise Unreachable("https://server: connection lost")
+
     routes: dict[str, Route] = {
+        "/cut-off": Admission(be_cut_off),
         "/look": Admission(look),
         "/refuse": Admission(refuse),
         "/complain": Admission(complain),
@@ -133,6 +137,7 @@ async def test_a_review_is_answered_in_its_own_version(ask, seen, version):
     [
         ("/refuse", 403, "Forbidden", "no"),
         ("/complain", 400, "BadRequest", "wrong type"),
+        ("/cut-off", 503, "ServiceUnavailable", "the webhook cannot decide now: https://server: connection lost"),
         ("/crash", 500, "InternalError", "the webhook crashed: KeyError: 'oops'"),
     ],
 )

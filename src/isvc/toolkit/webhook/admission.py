@@ -16,6 +16,7 @@ import orjson
 from isvc.kube.errors import ApiError, BadRequest, from_status
 from isvc.kube.objects import GVK, Object
 from isvc.kube.patch import json_patch
+from isvc.toolkit.failure import ClusterError
 from isvc.toolkit.webhook.reviews import request_of
 
 VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
@@ -122,4 +123,6 @@ def refusal(error: Exception) -> AdmissionResponse:
         return deny(error.message, error.status_code)
     if isinstance(error, TimeoutError):
         return deny("the webhook did not decide in time", 504)
+    if isinstance(error, ClusterError):
+        return deny(f"the webhook cannot decide now: {error}", 503)
     return deny(f"the webhook crashed: {type(error).__name__}: {error}", 500)

@@ -225,7 +225,9 @@ def _read(request: Request) -> Any:
 
 def _refusal_of(error: Exception, path: str, review: Any, route: Route) -> Response:
     """Returns what went wrong, inside a review if there was one to answer."""
-    if not isinstance(error, ApiError | TimeoutError):
+    if isinstance(error, ClusterError):
+        log.warning("webhook %s: %s", path, error)
+    elif not isinstance(error, ApiError | TimeoutError):
         log.error("webhook %s crashed", path, exc_info=error)
     refusal = admission.refusal(error)
     uid = _uid(review)
