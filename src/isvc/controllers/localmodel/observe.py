@@ -30,7 +30,6 @@ from isvc.toolkit.cache import OWNER, Reader
 BY_MODEL: Final = "lists by model"
 BY_STATE: Final = "lists by state of a model"
 BY_CACHE: Final = "users by cache"
-BY_PREFIX: Final = "volumes without owner by the beginning of their name"
 BY_VOLUME: Final = "caches by name of a volume"
 
 
@@ -112,23 +111,16 @@ class Observer:
         if not cache.namespace:
             found = self._reader.by_index(PERSISTENT_VOLUMES, OWNER, uid_of(raw))
         else:
-            named = self._reader.by_index(PERSISTENT_VOLUMES, BY_PREFIX, cache.name)
-            jobs = self._job_namespace
-            found = [each for each in named if self._is_called_after(raw, each) and is_bound_for(cache, each, jobs)]
+            named, jobs = self._called_after(raw, PERSISTENT_VOLUMES), self._job_namespace
+            found = [each for each in named if is_bound_for(cache, each, jobs)]
         return {name_of(volume): volume for volume in found}
 
     def claims(self, raw: Object) -> dict[Key, Object]:
         """Returns the claims of a cache: those that it owns, and where the jobs are those that are called after it."""
-        cache = Key.of(raw)
         found = self._reader.by_index(PERSISTENT_VOLUME_CLAIMS, OWNER, uid_of(raw))
-        named = self._reader.by_index(PERSISTENT_VOLUME_CLAIMS, BY_PREFIX, cache.name) if cache.namespace else ()
-        found += [
-            claim
-            for claim in named
-            if namespace_of(claim) == self._job_namespace
-            and dig(claim, "spec", "volumeName") == name_of(claim)
-            and self._is_called_after(raw, claim)
-        ]
+        if namespace_of(raw):
+            named = self._called_after(raw, PERSISTENT_VOLUME_CLAIMS, self._job_namespace)
+            found += [claim for claim in named if dig(claim, "spec", "volumeName") == name_of(claim)]
         return {Key.of(claim): claim for claim in found}
 
     @property
@@ -137,15 +129,18 @@ class Observer:
         config = self._configuration.in_force()
         return config.local_model.job_namespace if config else ""
 
-    def _is_called_after(self, raw: Object, obj: Object) -> bool:
-        """Returns whether an object is called as volumes of this cache are, and not as those of another.
+    def _called_after(self, raw: Object, resource: Resource, namespace: str = "") -> Iterator[Object]:
+        """Yields what has no owner and is called as volumes of this cache are, and not as those of another.
 
         Who writes a cache chooses its name, and must not choose by it what of others is deleted.
         """
-        cache, name = Key.of(raw), name_of(obj)
-        groups = {*groups_of(raw), *(each.name for each in self._reader.all_keys(LOCAL_MODEL_NODE_GROUPS))}
-        takers = self._reader.keys(LOCAL_MODEL_NAMESPACE_CACHES, BY_VOLUME, name)
-        return name in names_of_volumes(cache, groups) and all(taker == cache for taker in takers)
+        cache, reader = Key.of(raw), self._reader
+        groups = {*groups_of(raw), *(each.name for each in reader.all_keys(LOCAL_MODEL_NODE_GROUPS))}
+        for name in sorted(names_of_volumes(cache, groups)):
+            takers = reader.keys(LOCAL_MODEL_NAMESPACE_CACHES, BY_VOLUME, name)
+            live = reader.get(resource, name, namespace)
+            if live is not None and controller_of(live) is None and all(taker == cache for taker in takers):
+                yield live
 
     def _users(self, resource: Resource, model: str) -> tuple[Object, ...]:
         if not self._reader.serves(resource):
@@ -157,10 +152,3 @@ def groups_of(cache: Object) -> list[str]:
     """Returns the groups that a cache names, which may have been stored past the schema."""
     groups = dig(cache, "spec", "nodeGroups")
     return [*map(str, groups)] if isinstance(groups, list) else []
-
-
-def prefixes(obj: Object) -> Iterator[str]:
-    """Yields what a cache may be called after which an object without owner is."""
-    name = name_of(obj)
-    if controller_of(obj) is None:
-        yield from (name[:index] for index, letter in enumerate(name) if letter == "-")

@@ -18,7 +18,7 @@ from isvc.api.resources import (
 from isvc.controllers.localmodel.entries import cache_used_by, entries_of, key_of
 from isvc.controllers.localmodel.kind import make_kind
 from isvc.controllers.localmodel.node_groups import membership, reduce_node
-from isvc.controllers.localmodel.observe import BY_CACHE, BY_MODEL, BY_PREFIX, BY_STATE, BY_VOLUME, groups_of, prefixes
+from isvc.controllers.localmodel.observe import BY_CACHE, BY_MODEL, BY_STATE, BY_VOLUME, groups_of
 from isvc.controllers.localmodel.volumes import names_of_volumes
 from isvc.engine.kind import Kind
 from isvc.engine.reconciler import Reconciler
@@ -94,8 +94,6 @@ def reads(environment: Environment) -> tuple[Read, ...]:
         Read(INFERENCE_SERVICES, metadata_only=True, indexers={BY_CACHE: _cache}),
         Read(LLM_INFERENCE_SERVICES, metadata_only=True, indexers={BY_CACHE: _cache}, optional=True),
         Read(NODES, transform=reduce_node),
-        Read(PERSISTENT_VOLUMES, indexers={BY_PREFIX: prefixes}),
-        Read(PERSISTENT_VOLUME_CLAIMS, indexers={BY_PREFIX: prefixes}),
         Read(CONFIG_MAPS, namespace=environment.system_namespace),
     )
 
