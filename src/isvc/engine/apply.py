@@ -30,6 +30,7 @@ from isvc.kube.objects import (
 from isvc.kube.owners import controller_of, controller_ref, is_controlled_by, is_left_by_namesake
 from isvc.kube.resource import Resource
 from isvc.toolkit.cache import OWNER, Memory
+from isvc.wire.bounded import Bounded
 
 REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, TooLarge)
 _MOST_REMEMBERED = 100_000  # one that is forgotten costs a comparison
@@ -64,7 +65,7 @@ class Engine:
         self._client = client
         self._memory = memory
         self._seen: dict[ChildKey, _Seen] = {}
-        self._edits: dict[tuple[str, ChildKey], int] = {}  # the last change that an owner asked for
+        self._edits: Bounded[tuple[str, ChildKey], int] = Bounded(_MOST_REMEMBERED)  # what owners asked for last
         self._has_filled = False
 
     async def apply(self, owner: Object, plan: Plan) -> Outcome:
@@ -246,10 +247,8 @@ class Engine:
     def _is_repeated(self, owner: Object, edit: Edit, change: Object) -> bool:
         """Notes a change that was made; returns whether the last one was the same, so that somebody has undone it."""
         key, made = (uid_of(owner), edit.key), digest(change)
-        before = self._edits.pop(key, None)
+        before = self._edits.get(key)
         self._edits[key] = made
-        if len(self._edits) > _MOST_REMEMBERED:
-            del self._edits[next(iter(self._edits))]
         return before == made
 
     # -- what should not be there -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic
 import orjson
 
 from isvc.engine.commit import Commit
+from isvc.engine.comparison import digest
 from isvc.engine.events import WARNING, Event
 from isvc.engine.kind import Folded, Kind, O, P
 from isvc.engine.pauses import Pauses
@@ -69,10 +70,10 @@ class Reporter(Generic[O, P]):
 
     def _note_written(self, before: Object, after: Object | None) -> None:
         key = Key.of(before)
-        if self._written.get(key) not in (None, _digest(before)):
+        if self._written.get(key) not in (None, digest(before.get("status") or {})):
             self._on_repair(before, [STATUS])
         if after is not None:
-            self._written[key] = _digest(after)
+            self._written[key] = digest(after.get("status") or {})
 
     def record(self, owner: Object, *events: Event) -> None:
         for event in events:
@@ -111,10 +112,6 @@ def _shorten(value: Any) -> Any:
         case list():
             return [_shorten(each) for each in value]
     return value
-
-
-def _digest(owner: Object) -> int:
-    return hash(orjson.dumps(owner.get("status") or {}, option=orjson.OPT_SORT_KEYS))
 
 
 def is_urgent(before: Object, after: Object) -> bool:
