@@ -176,3 +176,8 @@ def _in_powers_of_1000(nanos: int, largest: int) -> tuple[int, int]:
     while nanos % 1000 == 0 and exponent < largest:
         nanos, exponent = nanos // 1000, exponent + 3
     return nanos, exponent
+
+
+def is_whole_number(text: str) -> bool:
+    """Returns whether it is one of at most nine digits, which people write and a replica count can be."""
+    return re.fullmatch("[0-9]{1,9}", text) is not None

@@ -24,6 +24,7 @@ from isvc.apiserver.verbs.list_options import check_watch
 from isvc.apiserver.verbs.pipeline import Api, from_stored, refresh
 from isvc.kube.errors import ApiError, BadRequest, Gone
 from isvc.kube.objects import Object
+from isvc.kube.quantity import is_whole_number
 from isvc.wire.http1 import message
 
 MAX_BACKLOG = 1 << 20  # bytes on their way to one client
@@ -220,7 +221,7 @@ class Watcher:
 
 
 def _seconds(text: str) -> int:
-    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+    if text and not is_whole_number(text):
         raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return int(text or 0)
 

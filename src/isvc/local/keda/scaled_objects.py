@@ -18,6 +18,7 @@ from isvc.kube.conditions import FALSE, TRUE, UNKNOWN
 from isvc.kube.errors import NotFound
 from isvc.kube.objects import Key, Object, annotations_of, creation_time_of, dig, labels_of, name_of, namespace_of
 from isvc.kube.pods import replicas_of
+from isvc.kube.quantity import is_whole_number
 from isvc.kube.resource import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS
 from isvc.kube.timestamps import parse_timestamp, timestamp
 from isvc.local.autoscaling.horizontal import TARGETS
@@ -31,7 +32,6 @@ from isvc.local.keda.triggers import (
     BadTrigger,
     has_resources_only,
     hpa_metrics,
-    is_whole_number,
     prometheus_triggers,
     queue_triggers,
     request_triggers,

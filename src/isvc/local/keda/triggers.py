@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from isvc.kube.objects import Key, Object, dig, name_of
-from isvc.kube.quantity import Quantity, QuantityError
+from isvc.kube.quantity import Quantity, QuantityError, is_whole_number
 from isvc.local.autoscaling.replicas import CannotCompute
 
 OWNER_LABEL: Final = "scaledobject.keda.sh/name"
@@ -181,11 +181,6 @@ def _number(metadata: Object, key: str) -> float:
     if not math.isfinite(number):  # `inf` and `nan` are numbers to Python, and to no HPA
         raise BadTrigger(f"the trigger prometheus has a {key} that is no number: {metadata[key]!r}")
     return number
-
-
-def is_whole_number(text: str) -> bool:
-    """Returns whether it is one of at most nine digits, which people write and a replica count can be."""
-    return re.fullmatch("[0-9]{1,9}", text) is not None
 
 
 def _is_quantity(text: str) -> bool:

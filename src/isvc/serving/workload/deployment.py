@@ -10,6 +10,7 @@ from isvc.api.modes import DeploymentMode
 from isvc.engine.plan import Child
 from isvc.engine.policies import SHARED_WITH_AUTOSCALER, WORKLOAD
 from isvc.kube.objects import Object
+from isvc.kube.quantity import is_whole_number
 from isvc.kube.resource import DEPLOYMENTS
 from isvc.serving import names
 from isvc.serving.config.sections import DeployConfig
@@ -102,7 +103,7 @@ def _rollout(deploy: DeployConfig) -> Object:
 
 def _count_or_share(text: str) -> int | str:
     """Turns the text of a setting into a number where it is one: Kubernetes wants a number of pods as such."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
+    return int(text) if is_whole_number(text) else text
 
 
 def with_defaults(pod: Object) -> Object:
